@@ -14,7 +14,7 @@ import (
 // attempt is the context of a step's function.
 type attempt struct {
 	context.Context
-	task     core.Task
+	task     *core.Task
 	alive    worker.Alive
 	codec    Codec
 	host     *host
@@ -26,7 +26,7 @@ type attempt struct {
 }
 
 // attempt makes the context of a function.
-func (h *host) attempt(ctx context.Context, t core.Task, alive worker.Alive, codec Codec) *attempt {
+func (h *host) attempt(ctx context.Context, t *core.Task, alive worker.Alive, codec Codec) *attempt {
 	a := &attempt{
 		Context: h.carried(ctx, t.Token.Run, t.Headers), task: t, alive: alive, codec: codec, host: h,
 	}
@@ -54,7 +54,10 @@ func (a *attempt) Err() error {
 func (a *attempt) Done() <-chan struct{} {
 	a.begin.Do(func() {
 		a.done = make(chan struct{})
-		context.AfterFunc(a.Context, func() { close(a.done) })
+		over := func() { close(a.done) }
+		if !worker.WhenStopped(a.Context, over) {
+			context.AfterFunc(a.Context, over)
+		}
 	})
 	return a.done
 }
@@ -71,7 +74,11 @@ func (a *attempt) Value(key any) any {
 	return a.Context.Value(key)
 }
 
+// attemptOf returns the attempt that a context belongs to; nil: none.
 func attemptOf(ctx context.Context) *attempt {
+	if ctx == nil {
+		return nil
+	}
 	a, _ := ctx.Value(attemptKey{}).(*attempt)
 	return a
 }

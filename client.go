@@ -273,7 +273,7 @@ func (e *local) DescribeRun(ctx context.Context, id string) (client.Description,
 		Summary: client.Summary{
 			ID: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Phase: client.Phase(r.Phase.String()),
 			CreatedAt: r.CreatedAt.Std(), EndedAt: r.EndedAt.Std(),
-			Deadline: policy.Earliest(r.Execution.At, r.Deadline.At).Std(), Labels: r.Labels.Map(),
+			Deadline: r.Execution.At.Earlier(r.Deadline.At).Std(), Labels: r.Labels.Map(),
 		},
 		Input: r.Input, Output: r.Output, Headers: r.Headers.Map(),
 		Failure: decodedFailure(ctx, e.host.codec, at, r.Failure),
@@ -293,7 +293,7 @@ func (e *local) DescribeRun(ctx context.Context, id string) (client.Description,
 		d.Steps = append(d.Steps, client.StepDescription{
 			Name: s.Key(), Phase: client.Phase(s.Phase.String()), Reason: s.Reason, Attempts: s.Counted,
 			Scheduled: s.ScheduledAt.Std(), Ended: s.EndedAt.Std(), Next: s.NextAt.Std(),
-			Deadline: policy.Earliest(s.ScheduleToClose, s.Deadline).Std(), Output: s.Output,
+			Deadline: s.ScheduleToClose.Earlier(s.Deadline).Std(), Output: s.Output,
 			Failure: decodedFailure(ctx, e.host.codec, at, s.Failure),
 		})
 	}

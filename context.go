@@ -18,10 +18,19 @@ import (
 )
 
 // Context is what a workflow's body gets. It names the run, and its Done channel is closed when the body is stopped.
-// Its methods are those of a context, so that it can be passed to code that computes; I/O belongs in a [Step].
+// Its methods are those of a context, so that it can be passed to code that computes; I/O belongs in a [Step]. A call
+// with a nil Context panics, as the calls of package context do.
 type Context interface {
 	context.Context
 	of() *branch
+}
+
+// branchOf returns the branch of a Context.
+func branchOf(ctx Context) *branch {
+	if ctx == nil {
+		panic("pawl: the Context is nil: pass on the one that the body, or its branch, was called with")
+	}
+	return ctx.of()
 }
 
 // branch is the Context of one goroutine of a body.
@@ -117,7 +126,7 @@ func failing(err error) core.Close {
 //
 // If minVersion is above what a run has recorded, the code for it is gone: the run waits with a [ChangedError].
 func Version(ctx Context, change string, minVersion, maxVersion int) (int, error) {
-	b := ctx.of()
+	b := branchOf(ctx)
 	if err := checkName(change); err != nil {
 		return 0, b.invalid(err, "version %q", change)
 	}
@@ -127,15 +136,15 @@ func Version(ctx Context, change string, minVersion, maxVersion int) (int, error
 	return b.Version(change, minVersion, maxVersion)
 }
 
-// Now returns the time of the last thing the body has seen: the latest end of what it has waited for, of a step or a
-// branch, alone or among others; or the run's start. It is the same each time the body is called, and changes only when
+// Now returns a time that is the same each time the body is called: the latest end of what the body has waited for, a
+// step or a branch, alone or among others; where it has waited for nothing yet, the run's start. It changes only when
 // the body waits.
-func Now(ctx Context) time.Time { return ctx.of().Now().Std() }
+func Now(ctx Context) time.Time { return branchOf(ctx).Now().Std() }
 
 // Random returns a source of random numbers that gives the same ones each time the body is called. It panics in a
 // step's function: an attempt that is made again would get other numbers.
 func Random(ctx Context) *rand.Rand {
-	seed := ctx.of().Draw("pawl.Random")
+	seed := branchOf(ctx).Draw("pawl.Random")
 	// The generator must give the same numbers each time, so it cannot be a cryptographic one.
 	return rand.New(rand.NewPCG(binary.BigEndian.Uint64(seed[:8]), binary.BigEndian.Uint64(seed[8:16])))
 }
@@ -143,14 +152,14 @@ func Random(ctx Context) *rand.Rand {
 // UUID returns a UUID, version 8, that is the same each time the body is called. It panics in a step's function: an
 // attempt that is made again would get another one. Use the IdempotencyKey of [Attempt] there.
 func UUID(ctx Context) string {
-	b := ctx.of().Draw("pawl.UUID")
+	b := branchOf(ctx).Draw("pawl.UUID")
 	b[6], b[8] = 0x80|b[6]&0x0f, 0x80|b[8]&0x3f
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16])
 }
 
 // Info describes the run.
 func Info(ctx Context) client.RunInfo {
-	b := ctx.of()
+	b := branchOf(ctx)
 	return runInfo(b.Run(), b.Head())
 }
 
@@ -158,7 +167,7 @@ func runInfo(id core.RunID, h *engine.Head) client.RunInfo {
 	run := id.String()
 	info := client.RunInfo{
 		ID: run, Workflow: h.Workflow, WorkflowID: h.WorkflowID, FirstID: run, Attempt: h.Chain.Attempt,
-		StartedAt: h.StartedAt.Std(), Deadline: policy.Earliest(h.Execution.At, h.Deadline.At).Std(),
+		StartedAt: h.StartedAt.Std(), Deadline: h.Execution.At.Earlier(h.Deadline.At).Std(),
 		Headers: h.Headers.Map(),
 	}
 	if h.Parent.Run != (core.RunID{}) {
@@ -177,7 +186,7 @@ func runInfo(id core.RunID, h *engine.Head) client.RunInfo {
 //
 // The new run has its own run timeout; the execution timeout covers both.
 func ContinueAsNew[In any](ctx Context, in In) error {
-	b := ctx.of()
+	b := branchOf(ctx)
 	what, at := "the input to go on with", place{kind: kindInput, workflow: b.Head().Workflow}
 	input, err := b.encode(b.host.codec, what, at, in)
 	if err != nil {
@@ -193,7 +202,7 @@ func (e *continueError) Error() string { return "the run continues as a new one"
 // SetLabel changes a label of the run, from the body; an empty value removes it. The run keeps the label as it was set
 // last: a body that is called again does not set it back. See [Labels].
 func SetLabel(ctx Context, key, value string) error {
-	b := ctx.of()
+	b := branchOf(ctx)
 	change, err := core.MakeLabels(map[string]string{key: value})
 	if err != nil {
 		return b.invalid(err, "set label")
@@ -212,7 +221,7 @@ type State[T any] struct{}
 // Set publishes what the run is at. The last one counts. It is recorded with what the body does next, and costs no
 // commit of its own. A body that is called again does not publish a value twice.
 func (State[T]) Set(ctx Context, v T) error {
-	b := ctx.of()
+	b := branchOf(ctx)
 	value, err := b.encode(b.host.codec, "the state", b.at(kindState, ""), v)
 	if err != nil {
 		return b.invalid(err, "set state")
@@ -223,9 +232,12 @@ func (State[T]) Set(ctx Context, v T) error {
 // Get returns what a run published last. The run is named by its run id or its workflow id, and may have ended. If it
 // has published nothing, Get returns the zero value. Errors: ErrNotFound, and what the codec says.
 func (State[T]) Get(ctx context.Context, c Client, id string) (T, error) {
+	var zero T
+	if err := usable(ctx, c); err != nil {
+		return zero, err
+	}
 	d, err := c.DescribeRun(ctx, id)
 	if err != nil {
-		var zero T
 		return zero, err
 	}
 	return decode[T](ctx, c.Codec(), "the state", placeOf(kindState, d.ID, d.Workflow, ""), d.State)
@@ -234,7 +246,7 @@ func (State[T]) Get(ctx context.Context, c Client, id string) (T, error) {
 // Logger returns [Config.Log] for a body, with the run's id and workflow. When a body is called again, it logs nothing
 // for the part it has already done.
 func Logger(ctx Context) *slog.Logger {
-	b := ctx.of()
+	b := branchOf(ctx)
 	return slog.New(&bodyLog{b.host.log.Handler(), b}).With("run", b.Run().String(), "workflow", b.Head().Workflow)
 }
 

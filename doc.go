@@ -17,8 +17,8 @@
 //
 // A workflow's function is its body. All I/O of the body happens in steps: [Step] runs a function and records its
 // result, [Sleep], [Event.Wait], [Child] and [Handler.Call] wait for something and record what came. When the process
-// dies, or when a run waits for long, the body's goroutine is gone; later the body is called again from its beginning,
-// and each step that is recorded returns its result at once. So
+// dies, or when the body waits for long, for a step that runs or for something else, its goroutine is gone; later the
+// body is called again from its beginning, and each step that is recorded returns its result at once. So
 //
 //   - a step's function runs until it has succeeded, and never again after that. An attempt that a crash interrupts is
 //     made again: give its IdempotencyKey ([Attempt]) to what must not happen twice;
@@ -35,10 +35,18 @@
 //
 // # Time
 //
-// [Timeout] bounds a step with all its attempts and is a deadline: an instant that is stored when the step is first
-// scheduled and survives everything. [AttemptTimeout] bounds each attempt and is retried. [RunTimeout] bounds a run,
-// [ExecutionTimeout] a run with its retries and continuations. A step has no more time than its run, nor a child run
-// than its parent. The deadline of a step's context shows how much time is left.
+// Four things have limits:
+//
+//   - a step: [Timeout], from its scheduling on, with all its attempts; [WorkTimeout], the same without the time for
+//     which the first attempt waits for its turn;
+//   - an attempt of a step: [AttemptTimeout], which is retried; [QueueTimeout] until it begins, [HeartbeatTimeout]
+//     while it says nothing;
+//   - a run: [RunTimeout]; with its retries and continuations [ExecutionTimeout], or [RunDeadline] as an instant. The
+//     body has [TaskTimeout] between two steps, and [CompensationTimeout] after its run was cancelled or has expired;
+//   - a wait for an event or an update: [Within].
+//
+// A limit becomes an instant that is stored when its clock starts, and survives everything. A step has no more time
+// than its run, nor a child run than its parent. The deadline of a step's context shows how much time is left.
 //
 // Policies in a definition ([Defaults], [ForStep], hooks) are checked when it is defined, a [MustPolicy] when the
 // program starts, and options in a body when the body reaches them: an option that makes no sense is [ErrInvalid] and

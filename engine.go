@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -47,8 +48,8 @@ type Config struct {
 	Concurrency int
 	// Queues and Services limit what the steps of all runs share: a queue ([Queue], and `queue` in flow files) or a
 	// service ([Service], `service`), by its name. They replace what a flow file says about the same name. They are
-	// counted in each process. A step that is held back waits; its limits and deadlines go on meanwhile. A queue whose
-	// limits are taken away stays here, with QueueLimits{}, as long as local steps name it.
+	// counted in each process. A step that is held back waits; its limits and deadlines go on meanwhile. As long as
+	// a local step names a queue, keep the queue here: without limits, it has QueueLimits{}.
 	Queues, Services map[string]policy.QueueLimits
 	// TaskTimeout is the task limit of workflows that have none: how long a body may take outside of its steps.
 	// Default 10s, at most 2m.
@@ -120,6 +121,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 }
 
 func openEngine(ctx context.Context, cfg Config) (*Engine, error) {
+	if ctx == nil {
+		return nil, errNilContext
+	}
 	if err := cfg.check(); err != nil {
 		return nil, invalid(err, "open")
 	}
@@ -253,6 +257,11 @@ func (c Config) check() error {
 			errs = append(errs, fmt.Errorf("Config.Propagators[%d] is nil", i))
 		}
 	}
+	for field, v := range map[string]any{"Cluster": c.Cluster, "Journal": c.Journal} {
+		if p := reflect.ValueOf(v); p.Kind() == reflect.Pointer && p.IsNil() {
+			errs = append(errs, fmt.Errorf("Config.%s is a nil %T: leave it out for none", field, v))
+		}
+	}
 	errs = append(errs, checkLimits("Queues", c.Queues), checkLimits("Services", c.Services))
 	if c.TaskTimeout > maxTask {
 		errs = append(errs, fmt.Errorf("Config.TaskTimeout: %s is more than %s: what takes longer belongs in a step",
@@ -287,6 +296,9 @@ func (c Config) withDefaults() Config {
 // Register makes workflows known to the engine, so that open runs of theirs go on. Starting a run registers its
 // workflow, in a cluster with this node only: the others need it, too. Two definitions of one name are an error.
 func (e *Engine) Register(workflows ...Definition) error {
+	if e == nil || e.own == nil {
+		return errNilClient
+	}
 	return api.Spoken(e.own.Register(workflows...))
 }
 
@@ -306,6 +318,9 @@ func (e *local) Register(workflows ...Definition) error {
 // History returns what is recorded of a run, for [Replay], as JSON: what pawl run history prints. Keep it in a file
 // next to the code, to replay it with later versions of the code.
 func (e *Engine) History(ctx context.Context, id string) ([]byte, error) {
+	if err := usable(ctx, e); err != nil {
+		return nil, err
+	}
 	history, err := e.serves.History(ctx, id)
 	return history, api.Spoken(missing(err, "history", id))
 }
@@ -313,6 +328,9 @@ func (e *Engine) History(ctx context.Context, id string) ([]byte, error) {
 // Node returns the name of the engine as a node of its cluster, which pawl cluster status shows, and the numbers of the
 // partitions that it owns at present. An engine that is alone has no name and owns all.
 func (e *Engine) Node() (name string, partitions []int) {
+	if e == nil || e.own == nil {
+		return "", nil
+	}
 	if e.member != nil {
 		name = e.member.ID()
 	}
@@ -324,6 +342,9 @@ func (e *Engine) Node() (name string, partitions []int) {
 // [Engine.Close] does, and returns the context's error. Callers are served until it closes; what they start begins
 // after the next Open, or with another node.
 func (e *Engine) Shutdown(ctx context.Context) error {
+	if err := usable(ctx, e); err != nil {
+		return err
+	}
 	drained := e.own.node.Drain(ctx)
 	if err := e.Close(); err != nil || errors.Is(drained, ErrClosed) {
 		return err
@@ -335,6 +356,9 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 // Close waits for writes that are on their way to the disk. In a cluster it hands its partitions over first: their next
 // owners make the attempts again.
 func (e *Engine) Close() error {
+	if e == nil || e.own == nil {
+		return errNilClient
+	}
 	e.stopRelay()
 	if e.member != nil {
 		return e.member.Close()
@@ -354,6 +378,9 @@ func (e *local) close() error {
 // that double from the task limit up to ten minutes. Of a run that another node of the cluster has, the error has the
 // same text and another type.
 func (e *Engine) Problem(id string) error {
+	if e == nil || e.own == nil {
+		return errNilClient
+	}
 	if e.member == nil {
 		return e.own.problem(id)
 	}

@@ -34,13 +34,16 @@ func (e Event[T]) Send(ctx context.Context, c Client, id string, payload T, opts
 func sendRequest(ctx context.Context, c Client, what, id, name string, payload any, opts []SendOption) (
 	client.SendRequest, error,
 ) {
+	if err := usable(ctx, c); err != nil {
+		return client.SendRequest{}, err
+	}
 	if err := checkName(name); err != nil {
 		return client.SendRequest{}, invalid(err, "%s %q", what, name)
 	}
 	b, err := encode(ctx, c.Codec(), "the payload of "+what+" "+name, placeOf(what, id, "", name), payload)
 	r := client.SendRequest{Name: name, Payload: b}
-	for _, opt := range opts {
-		opt(&r)
+	if err == nil {
+		err = invalid(applied(opts, &r), "%s %q", what, name)
 	}
 	return r, err
 }
@@ -54,7 +57,7 @@ func (e Event[T]) Wait(ctx Context, opts ...WaitOption) (T, error) {
 // WaitAsync begins to wait for the event and returns.
 func (e Event[T]) WaitAsync(ctx Context, opts ...WaitOption) *Future[T] {
 	name := string(e)
-	o, err := ctx.of().waitOptions(name, opts)
+	o, err := branchOf(ctx).waitOptions(name, opts)
 	return begin[T](ctx, name, &core.StepSpec{Kind: core.KindWait, Event: name}, core.Schedule{}, nil, o, err)
 }
 

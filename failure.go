@@ -80,8 +80,12 @@ func RegisterError[E error](name string) {
 	errorTypes.types[reflect.TypeFor[E]()] = name
 }
 
-// RegisterErrorValue does for a single value what RegisterError does for a type: errors.Is finds err again.
+// RegisterErrorValue does for a single value what RegisterError does for a type: errors.Is finds err again. It panics
+// for nil, too.
 func RegisterErrorValue(name string, err error) {
+	if err == nil {
+		panic(fmt.Sprintf("pawl: the error that is registered as %q is nil", name))
+	}
 	register(name, func([]byte) (error, bool) { return err, true })
 	errorTypes.Lock()
 	defer errorTypes.Unlock()

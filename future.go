@@ -47,26 +47,26 @@ func (f *Future[T]) Get(ctx Context) (T, error) {
 	var zero T
 	switch {
 	case f == nil || f.result == nil && f.err == nil:
-		return zero, ctx.of().invalid(errors.New("the future is of no call"), "get")
+		return zero, branchOf(ctx).invalid(errors.New("the future is of no call"), "get")
 	case f.result == nil:
 		return zero, f.err
 	}
-	record, err := ctx.of().Get(f.result)
+	record, err := branchOf(ctx).Get(f.result)
 	if err != nil {
 		return zero, err
 	}
 	if !f.step {
 		return f.value, f.err
 	}
-	if err := ctx.of().stepError(&record); err != nil {
+	if err := branchOf(ctx).stepError(&record); err != nil {
 		return zero, err
 	}
-	at := ctx.of().at(kindOutput, record.Spec.Name)
+	at := branchOf(ctx).at(kindOutput, record.Spec.Name)
 	if record.Spec.Kind == core.KindWait {
 		at.kind, at.name = kindEvent, record.Spec.Event
-		return received[T](ctx.of(), f.codec, "the result of "+f.result.String(), at, record.Output)
+		return received[T](branchOf(ctx), f.codec, "the result of "+f.result.String(), at, record.Output)
 	}
-	return recorded[T](ctx.of(), f.codec, payloadName{what: "the result of", of: f.result}, at, record.Output), nil
+	return recorded[T](branchOf(ctx), f.codec, payloadName{what: "the result of", of: f.result}, at, record.Output), nil
 }
 
 // Go runs fn beside the rest of the body. Its steps have keys of their own, apart from those of other branches. A name
@@ -76,7 +76,7 @@ func (f *Future[T]) Get(ctx Context) (T, error) {
 // Wait for each branch. If nobody has when the body returns, a panic of the branch fails the run as one of the body
 // does, and an error that it returned is logged.
 func Go[T any](ctx Context, name string, fn func(ctx Context) (T, error)) *Future[T] {
-	b := ctx.of()
+	b := branchOf(ctx)
 	if err := checkName(name); err != nil {
 		return failed[T](b.invalid(err, "branch %q", name))
 	}
@@ -130,7 +130,7 @@ func All[T any](ctx Context, futures ...*Future[T]) ([]T, error) {
 	for i, f := range futures {
 		waited[i] = f
 	}
-	if err := all(ctx.of(), waited); err != nil {
+	if err := all(branchOf(ctx), waited); err != nil {
 		return nil, err
 	}
 	out := make([]T, len(futures))
@@ -158,7 +158,7 @@ func All[T any](ctx Context, futures ...*Future[T]) ([]T, error) {
 //
 // The error says what is wrong with the call; that of the future is returned by its Get.
 func Select(ctx Context, futures ...Waitable) (Waitable, error) {
-	b := ctx.of()
+	b := branchOf(ctx)
 	if len(futures) == 0 {
 		return nil, b.invalid(errors.New("without a future it waits for nothing"), "select")
 	}
@@ -182,7 +182,7 @@ func Select(ctx Context, futures ...Waitable) (Waitable, error) {
 func Map[In, Out any](ctx Context, name string, atOnce int, items []In,
 	fn func(ctx Context, item In) (Out, error),
 ) ([]Out, error) {
-	b := ctx.of()
+	b := branchOf(ctx)
 	if err := checkName(name); err != nil {
 		return nil, b.invalid(err, "map %q", name)
 	}

@@ -65,7 +65,7 @@ func (h Handler[In, Out]) Call(ctx Context, name string, in In, opts ...StepOpti
 
 // CallAsync begins a Call and does not wait for it.
 func (h Handler[In, Out]) CallAsync(ctx Context, name string, in In, opts ...StepOption) *Future[Out] {
-	b := ctx.of()
+	b := branchOf(ctx)
 	o, err := b.options(core.KindTask, name, opts)
 	if err == nil {
 		err = wrap("handler", checkName(h.untyped.name))
@@ -86,6 +86,9 @@ func (h Handler[In, Out]) CallAsync(ctx Context, name string, in In, opts ...Ste
 //
 // In a cluster a node executes the calls of the runs that it has, so every node serves the same queues.
 func (e *Engine) Serve(queue string, slots int, handlers ...AnyHandler) error {
+	if e == nil || e.own == nil {
+		return errNilClient
+	}
 	return e.own.serve(queue, slots, handlers)
 }
 
@@ -157,6 +160,6 @@ type handlerExecutor struct {
 // Announces says that the host does it.
 func (r *handlerExecutor) Announces() {}
 
-func (r *handlerExecutor) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
+func (r *handlerExecutor) Execute(ctx context.Context, t *core.Task, alive worker.Alive) worker.Result {
 	return r.host.call(ctx, r.host.attempt(ctx, t, alive, r.codec), nil, r.host.fakedHandler(r, t))
 }

@@ -64,7 +64,7 @@ func newHostFor(ctx context.Context, cfg Config, rehearsal bool) *host {
 	h.bodies = body.NewHost(ctx, body.Config{
 		Log: cfg.Log, TaskLimit: cfg.TaskTimeout, Grace: cfg.Grace, Workflow: h.body, StuckError: stuckError,
 		Lost: worker.Result{Failure: failureOf(lost)},
-		Attempt: func(ctx context.Context, t core.Task, alive worker.Alive, fn body.Func) worker.Result {
+		Attempt: func(ctx context.Context, t *core.Task, alive worker.Alive, fn body.Func) worker.Result {
 			return h.perform(h.attempt(ctx, t, alive, h.codec), fn)
 		},
 		Stopped: h.bodyStopped, Rehearsal: rehearsal,
@@ -344,14 +344,15 @@ type documented struct {
 // Announces says that the host does it.
 func (d *documented) Announces() {}
 
-func (d *documented) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
+func (d *documented) Execute(ctx context.Context, t *core.Task, alive worker.Alive) worker.Result {
 	at := d.host.attempt(ctx, t, alive, JSON{})
 	abandoned := false
 	var own body.Stopping
 	res := d.host.call(ctx, at, &own, d.host.fakedOr(JSON{}, nil, func(ctx context.Context) ([]byte, error) {
 		var r worker.Result
-		t.Headers = d.host.forwarded(ctx, &t)
-		own.Work(func() { r = d.executor.Execute(ctx, t, alive) })
+		sent := *t
+		sent.Headers = d.host.forwarded(ctx, t)
+		own.Work(func() { r = d.executor.Execute(ctx, &sent, alive) })
 		abandoned = r.Abandoned
 		return r.Output, decodeFailure(r.Failure)
 	}))
@@ -408,7 +409,7 @@ func (h *host) fakedOr(c Codec, out reflect.Type, fn stepFunc) stepFunc {
 }
 
 // fakedHandler returns what runs a handler, or what stands in for it or for the step that calls it.
-func (h *host) fakedHandler(r *handlerExecutor, t core.Task) stepFunc {
+func (h *host) fakedHandler(r *handlerExecutor, t *core.Task) stepFunc {
 	return func(ctx context.Context) ([]byte, error) {
 		if h.fakes != nil {
 			f := h.fakes.Find(fake.Target{Kind: fake.Call, Name: r.handler.name, Run: t.Token.Run.String()})

@@ -19,7 +19,7 @@ type Amount interface{ ~string | time.Duration }
 // StepOption says how long a step may take, how often it is tried, and where it runs. A [Child] takes it, too.
 type StepOption func(*stepOptions)
 
-func (o StepOption) child(s *stepOptions) { o(s) }
+func (o StepOption) child(s *stepOptions) { s.note("options", applied([]StepOption{o}, s)) }
 
 // ChildOption is an option of a [Child]: a [StepOption], or what only child runs have.
 type ChildOption interface{ child(s *stepOptions) }
@@ -122,7 +122,7 @@ func wholePolicy(p policy.Policy, err error) StepOption {
 }
 
 // Timeout bounds a step with all its attempts, their backoff and their queueing, from its first scheduling on
-// (scheduleToClose): a timeout is a deadline. It is never retried.
+// (scheduleToClose). It is never retried. It is the limit that most steps need.
 func Timeout[D Amount](after D, opts ...LimitOption) StepOption {
 	return stepLimit(policy.LimitScheduleToClose, after, opts)
 }
@@ -133,18 +133,20 @@ func AttemptTimeout[D Amount](after D, opts ...LimitOption) StepOption {
 	return stepLimit(policy.LimitStartToClose, after, opts)
 }
 
-// QueueTimeout bounds how long an attempt may wait for a worker (scheduleToStart). It is not retried.
+// QueueTimeout bounds each attempt's wait for a worker (scheduleToStart). It is never retried.
 func QueueTimeout[D Amount](after D, opts ...LimitOption) StepOption {
 	return stepLimit(policy.LimitScheduleToStart, after, opts)
 }
 
-// WorkTimeout bounds a step with all its attempts from the start of its first attempt on (deadline): the time for which
-// the first one waits for a worker, or for its turn in a queue, does not count. It is never retried.
+// WorkTimeout bounds a step with all its attempts from the start of its first attempt on (deadline). It is for steps
+// that may wait for a worker, or for their turn in a queue, for longer than their work takes: that time does not count.
+// It is never retried.
 func WorkTimeout[D Amount](after D, opts ...LimitOption) StepOption {
 	return stepLimit(policy.LimitDeadline, after, opts)
 }
 
-// HeartbeatTimeout bounds the time between an attempt's heartbeats; see [Heartbeat].
+// HeartbeatTimeout bounds the time between an attempt's heartbeats; see [Heartbeat]. It is retried as AttemptTimeout
+// is.
 func HeartbeatTimeout[D Amount](after D, opts ...LimitOption) StepOption {
 	return stepLimit(policy.LimitHeartbeat, after, opts)
 }
@@ -171,8 +173,9 @@ func Key(key string) StepOption { return func(o *stepOptions) { o.key = key } }
 // priority of the run in its queue. Default 0.
 func Priority(n int32) StepOption { return func(o *stepOptions) { o.priority = n } }
 
-// Spread allows a [Child] run in another partition than its parent's. Many children then use more than one processor
-// core, or machine; each costs a message there and one back. In a database with one partition it makes no difference.
+// Spread lets a [Child] run be kept in another partition of the database than its parent. It is for many children that
+// work at the same time: they then use several processor cores, or several nodes of a cluster. Each costs a message
+// there and one back. In a database with one partition it makes no difference.
 func Spread() ChildOption { return childOption(func(o *stepOptions) { o.spread = true }) }
 
 // Abandon lets a [Child] run go on when its parent closes. Without it, and without [TerminateWithParent], it is
@@ -245,10 +248,11 @@ func limitOf[D Amount](kind policy.LimitKind, after D, opts []LimitOption) (*pol
 		return nil, fmt.Errorf("%s leaves no time at all: leave the option out for no limit", d)
 	}
 	o := limitOptions{limit: policy.Limit{After: d, Retry: kind.RetriesByDefault()}}
-	for _, opt := range opts {
-		if opt(&o); o.err != nil {
-			return nil, o.err
-		}
+	if err := applied(opts, &o); err != nil {
+		return nil, err
+	}
+	if o.err != nil {
+		return nil, o.err
 	}
 	return &o.limit, nil
 }
@@ -306,9 +310,7 @@ func stepPolicy(lists ...[]StepOption) (stepOptions, error) {
 	}
 	var o stepOptions
 	for _, list := range lists {
-		for _, opt := range list {
-			opt(&o)
-		}
+		o.note("options", applied(list, &o))
 	}
 	return o, errors.Join(o.errs...)
 }

@@ -20,6 +20,12 @@ import (
 // *TaskTimeoutError if the body blocks, and nil once the body has been through all that is recorded and waits for more.
 // Of the configuration it needs the codec that the history was written with, and the task limit.
 func Replay(ctx context.Context, cfg Config, w Definition, history []byte) error {
+	if ctx == nil {
+		return errNilContext
+	}
+	if err := missingDefinition(w); err != nil {
+		return err
+	}
 	entries, err := historyfile.Read(history)
 	if err != nil {
 		return invalid(err, "replay")

@@ -28,10 +28,10 @@ type Run[Out any] struct {
 // StartOption refines a start.
 type StartOption func(*client.StartRequest)
 
-// IdempotencyKey makes a repeated start with the same key and the same input return the run that the first one made, or
-// the one that has followed it in its chain, also when that has ended, and whatever workflow id the repeated start has.
-// With another input it is [ErrConflict]. The key belongs to the workflow: another one may use the same. It is known
-// for as long as that run is kept; see [Config.Retention].
+// IdempotencyKey lets a start be repeated: one with the same key and the same input makes no run, but returns the run
+// of the first start, or the last one of its chain. It does so also when that run has ended, and whatever workflow id
+// the repeated start has. With another input it is [ErrConflict]. The key belongs to the workflow: another one may use
+// the same. It is known for as long as that run is kept; see [Config.Retention].
 func IdempotencyKey(key string) StartOption {
 	return func(r *client.StartRequest) { r.IdempotencyKey = key }
 }
@@ -43,7 +43,7 @@ func UseExisting() StartOption { return func(r *client.StartRequest) { r.UseExis
 // StartAt delays the start.
 func StartAt(t time.Time) StartOption { return func(r *client.StartRequest) { r.At = t } }
 
-// RunDeadline bounds the chain of runs by an instant.
+// RunDeadline bounds a run with its retries and continuations by an instant, as [ExecutionTimeout] does by a length.
 func RunDeadline(t time.Time) StartOption { return func(r *client.StartRequest) { r.Deadline = t } }
 
 // By says who starts the run and why; it is kept with the run.
@@ -76,6 +76,9 @@ func Labels(labels map[string]string) StartOption {
 func (w *Workflow[In, Out]) Start(ctx context.Context, c Client, id string, in In,
 	opts ...StartOption,
 ) (Run[Out], error) {
+	if err := usable(ctx, c); err != nil {
+		return Run[Out]{}, err
+	}
 	if w.definition().err != nil {
 		return Run[Out]{}, w.definition().err
 	}
@@ -88,8 +91,8 @@ func (w *Workflow[In, Out]) Start(ctx context.Context, c Client, id string, in I
 		return Run[Out]{}, err
 	}
 	req := client.StartRequest{Workflow: w.definition().name, ID: id, Input: input}
-	for _, opt := range opts {
-		opt(&req)
+	if err := applied(opts, &req); err != nil {
+		return Run[Out]{}, invalid(err, "start")
 	}
 	started, err := c.StartRun(ctx, req)
 	if err != nil {
@@ -103,6 +106,12 @@ func (w *Workflow[In, Out]) Start(ctx context.Context, c Client, id string, in I
 
 // Find returns a run of the workflow by its run id or its workflow id.
 func (w *Workflow[In, Out]) Find(ctx context.Context, c Client, id string) (Run[Out], error) {
+	if err := usable(ctx, c); err != nil {
+		return Run[Out]{}, err
+	}
+	if err := missingDefinition(w); err != nil {
+		return Run[Out]{}, err
+	}
 	d, err := c.DescribeRun(ctx, id)
 	if err != nil {
 		return Run[Out]{}, err
@@ -197,9 +206,11 @@ func (r Run[Out]) operate(ctx context.Context, op client.Op, reason string) erro
 // up. A run of a flow under another codec than [JSON] is found by its workflow's Find instead.
 func RunOf[Out any](c Client, id string) Run[Out] {
 	r := Run[Out]{ID: id, Existing: true, client: c}
-	if c != nil {
-		r.codec = c.Codec()
+	if usable(context.Background(), c) != nil {
+		r.client = nil
+		return r
 	}
+	r.codec = c.Codec()
 	return r
 }
 

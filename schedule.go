@@ -28,10 +28,10 @@ func scheduleWorkflow() Definition {
 	}}}
 }
 
-// EnsureSchedule makes a schedule of that name, which starts runs of the workflow. If there is one, it is changed where
-// it has other times, another workflow, input or labels, from its next firing on. So a program calls this each time it
-// starts. Each run is independent of the others. It has the workflow id "name@instant", the labels of the options, and
-// the label "pawl.schedule" with the name.
+// EnsureSchedule makes a schedule of that name, which starts runs of the workflow. If there is one already, what is
+// different about it, such as its times, input or labels, is changed from its next firing on. So a program calls this
+// each time it starts. Each run is independent of the others. It has the workflow id "name@instant", the labels of the
+// options, and the label "pawl.schedule" with the name.
 //
 // The schedule is kept in the database and goes on with the program that opens it. It is a run itself, with the
 // workflow id "@name"; its history has who changed it, and why. The option RunDeadline ends a new schedule
@@ -40,12 +40,15 @@ func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name s
 	opts ...StartOption,
 ) (ScheduleHandle, error) {
 	h := ScheduleOf(c, name)
+	if err := usable(ctx, c); err != nil {
+		return h, err
+	}
 	if err := wrap("name", checkName(name)); err != nil {
 		return h, invalid(err, "schedule %q", name)
 	}
 	req := client.StartRequest{Workflow: schedule.Workflow, ID: schedule.Prefix + name}
-	for _, opt := range opts {
-		opt(&req)
+	if err := applied(opts, &req); err != nil {
+		return h, invalid(err, "schedule %q", name)
 	}
 	if req.IdempotencyKey != "" || req.UseExisting || req.ID != schedule.Prefix+name {
 		return h, invalid(errors.New("a schedule has no idempotency key: its name is enough"), "schedule %q", name)
@@ -109,18 +112,19 @@ func (h ScheduleHandle) told(err error) error {
 
 // Describe returns the schedule as it stands.
 func (h ScheduleHandle) Describe(ctx context.Context) (client.ScheduleDescription, error) {
-	if err := h.named(); err != nil {
+	if err := h.named(ctx); err != nil {
 		return client.ScheduleDescription{}, err
 	}
 	s, err := schedules.Get(ctx, clientRuns{h.client}, h.Name, time.Now())
 	return described(&s), h.told(err)
 }
 
-func (h ScheduleHandle) named() error {
+// named returns an error for a handle that names no schedule, or has no client.
+func (h ScheduleHandle) named(ctx context.Context) error {
 	if h.Name == "" {
 		return invalid(errors.New("the name is empty"), "schedule")
 	}
-	return nil
+	return usable(ctx, h.client)
 }
 
 // described returns a schedule in the words of package client.
@@ -144,7 +148,7 @@ func described(s *schedules.Schedule) client.ScheduleDescription {
 func (h ScheduleHandle) do(
 	ctx context.Context, verb string, c schedules.ScheduleChange, reason string,
 ) (schedules.ScheduleChanged, error) {
-	if err := h.named(); err != nil {
+	if err := h.named(ctx); err != nil {
 		return schedules.ScheduleChanged{}, err
 	}
 	c.Actor, c.Reason = h.Actor, reason
@@ -179,7 +183,7 @@ func (h ScheduleHandle) Trigger(ctx context.Context, reason string) (string, err
 	return out.WorkflowID, err
 }
 
-// Skip takes one firing to come out; zero: the next one. It returns that firing.
+// Skip leaves out one firing that is to come; zero: the next one. It returns that firing.
 func (h ScheduleHandle) Skip(ctx context.Context, firing time.Time, reason string) (time.Time, error) {
 	var c schedules.ScheduleChange
 	if !firing.IsZero() {

@@ -21,7 +21,7 @@ import (
 // The cancel is recorded: a body that is called again finds the same steps before it and after it. Other than with
 // context.WithCancel there is nothing to free, so cancel only what is to end.
 func WithCancel(ctx Context) (Context, func()) {
-	b := ctx.of()
+	b := branchOf(ctx)
 	t, cancel := b.WithCancel()
 	return b.on(t), cancel
 }
@@ -35,7 +35,7 @@ func WithCancel(ctx Context) (Context, func()) {
 // cancelled or timed out whatever the body returns: a value is kept as the run's output, which [Client.DescribeRun]
 // shows, and an error of its own as the cause of the run's failure.
 func Detached(ctx Context) Context {
-	b := ctx.of()
+	b := branchOf(ctx)
 	return b.on(b.Detached())
 }
 
@@ -73,6 +73,8 @@ func CompensationTimeout[D Amount](after D) Option {
 // Branches of [Go] and [Map] may add to the same Compensations.
 type Compensations struct{ undo body.Undo }
 
+var errNilUndo = errors.New("the Compensations are nil: declare them as a variable")
+
 type compensation struct {
 	name string
 	fn   func(ctx context.Context) error
@@ -82,9 +84,12 @@ type compensation struct {
 // Add adds a function that undoes something. It becomes a step of that name when it is needed. In a branch, use the
 // Context of the branch. The run fails if the name cannot be that of a step.
 func (c *Compensations) Add(ctx Context, name string, fn func(ctx context.Context) error, opts ...StepOption) {
-	b := ctx.of()
+	b := branchOf(ctx)
 	err := checkName(name)
-	if err == nil && fn == nil {
+	switch {
+	case c == nil:
+		err = errNilUndo
+	case err == nil && fn == nil:
 		err = errNoFunction
 	}
 	if err == nil {
@@ -107,7 +112,10 @@ func (c *Compensations) Add(ctx Context, name string, fn func(ctx context.Contex
 // part of what is left as its [Timeout], unless it was added with one, so that one which hangs does not keep the others
 // from running. In a run that goes on they have the limits that they were added with.
 func (c *Compensations) Run(ctx Context) error {
-	b, detached := ctx.of(), Detached(ctx)
+	b, detached := branchOf(ctx), Detached(ctx)
+	if c == nil {
+		return b.invalid(errNilUndo, "compensations")
+	}
 	var errs []error
 	for {
 		taken, err := b.TakeUndo(&c.undo)
@@ -140,7 +148,7 @@ func (b *branch) share(of int) []StepOption {
 // Cancel ends what gives the future its result: its step, or with [Go] all that its branch does. What has ended stays
 // as it is. [Future.Get] returns an error that is [ErrCancelled] for a step that was ended so.
 func (f *Future[T]) Cancel() {
-	if f.result != nil {
+	if f != nil && f.result != nil {
 		f.result.Cancel()
 	}
 }

@@ -32,6 +32,9 @@ func withoutEngine(ctx context.Context, given any, queue string, slots int, hand
 ) {
 	cfg := given.(Config)
 	all := handlers.([]AnyHandler)
+	if ctx == nil {
+		return nil, nil, errNilContext
+	}
 	if err := cfg.check(); err != nil {
 		return nil, nil, invalid(err, "serve %q", queue)
 	}
@@ -47,6 +50,9 @@ func withoutEngine(ctx context.Context, given any, queue string, slots int, hand
 // bodiesOf builds the lease.Program of a process without an engine from a configuration.
 func bodiesOf(ctx context.Context, given any) (lease.Program, func(), error) {
 	cfg := given.(Config)
+	if ctx == nil {
+		return lease.Program{}, nil, errNilContext
+	}
 	if err := cfg.check(); err != nil {
 		return lease.Program{}, nil, invalid(err, "serve")
 	}
@@ -223,6 +229,9 @@ func (c *connected) Register(workflows ...Definition) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, w := range workflows {
+		if err := missingDefinition(w); err != nil {
+			return invalid(err, "register")
+		}
 		if err := w.Err(); err != nil {
 			return err
 		}
@@ -394,7 +403,7 @@ func (c *connected) describe(ctx context.Context, at place, s *api.Step) client.
 	d := client.StepDescription{
 		Name: s.Step, Phase: client.Phase(s.Phase), Attempts: s.Counted, Scheduled: s.ScheduledAt.Std(),
 		Ended: s.EndedAt.Std(), Next: s.NextAt.Std(),
-		Deadline: policy.Earliest(core.Time(s.ScheduleToClose), core.Time(s.Deadline)).Std(), Output: s.Output,
+		Deadline: core.Time(s.ScheduleToClose).Earlier(core.Time(s.Deadline)).Std(), Output: s.Output,
 		Failure: decodedFailure(ctx, c.codec, at, s.Failure),
 	}
 	_ = d.Reason.UnmarshalText([]byte(s.Reason)) // one that only a newer server has is left out

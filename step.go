@@ -40,19 +40,19 @@ func Do(ctx Context, name string, fn func(ctx context.Context) error, opts ...St
 func Async[Out any](ctx Context, name string, fn func(ctx context.Context) (Out, error),
 	opts ...StepOption,
 ) *Future[Out] {
-	codec := ctx.of().host.codec
-	run := ctx.of().host.fakedOr(codec, reflect.TypeFor[Out](), func(ctx context.Context) ([]byte, error) {
+	codec := branchOf(ctx).host.codec
+	run := branchOf(ctx).host.fakedOr(codec, reflect.TypeFor[Out](), func(ctx context.Context) ([]byte, error) {
 		out, err := fn(ctx)
 		if err != nil {
 			return nil, err
 		}
 		return encodeOutput(ctx, codec, payloadName{what: "the result of step", name: name}, out)
 	})
-	o, err := ctx.of().options(core.KindTask, name, opts)
+	o, err := branchOf(ctx).options(core.KindTask, name, opts)
 	switch {
 	case err == nil && fn == nil:
 		err = errNoFunction
-	case err == nil && o.queue != "" && !ctx.of().host.knows(o.queue):
+	case err == nil && o.queue != "" && !branchOf(ctx).host.knows(o.queue):
 		err = fmt.Errorf("a function in the body cannot leave its process: use Handler.Call for queue %q, or give "+
 			"the queue limits in Config.Queues", o.queue)
 	}
@@ -68,13 +68,15 @@ func Child[In, Out any](ctx Context, name string, w *Workflow[In, Out], in In, o
 
 // ChildAsync begins a child run and does not wait for it.
 func ChildAsync[In, Out any](ctx Context, name string, w *Workflow[In, Out], in In, opts ...ChildOption) *Future[Out] {
-	b := ctx.of()
+	b := branchOf(ctx)
 	if w == nil {
 		return failed[Out](b.invalid(errors.New("it has no workflow"), "step %q", name))
 	}
 	own := make([]StepOption, len(opts))
 	for i, opt := range opts {
-		own[i] = opt.child
+		if opt != nil {
+			own[i] = opt.child
+		}
 	}
 	o, err := b.options(core.KindChild, name, own)
 	if err == nil {
@@ -154,7 +156,7 @@ func (b *branch) waitOptions(name string, opts []WaitOption) (stepOptions, error
 func begin[Out any](ctx Context, name string, spec *core.StepSpec, cmd core.Schedule, fn stepFunc,
 	o stepOptions, err error,
 ) *Future[Out] {
-	b := ctx.of()
+	b := branchOf(ctx)
 	if err == nil {
 		err = checkName(name)
 	}

@@ -38,7 +38,7 @@ type Update[In, Out any] string
 func (u Update[In, Out]) Handle(ctx Context, validate func(In) error, handle func(ctx Context, in In) (Out, error),
 	opts ...WaitOption,
 ) error {
-	b, name := ctx.of(), string(u)
+	b, name := branchOf(ctx), string(u)
 	o, err := b.waitOptions(name, opts)
 	if err == nil && handle == nil {
 		err = errNoFunction

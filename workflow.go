@@ -75,9 +75,7 @@ type Option func(*definition)
 func Define[In, Out any](name string, fn func(ctx Context, in In) (Out, error), opts ...Option) *Workflow[In, Out] {
 	d := &definition{name: name, hooks: map[string]*hookDefinition{}, byStep: map[string][]StepOption{}}
 	d.note(checkName(name))
-	for _, opt := range opts {
-		opt(d)
-	}
+	d.note(applied(opts, d))
 	if d.document != nil {
 		d.err = invalid(d.err, "flow %q", name)
 		return &Workflow[In, Out]{def: d}
@@ -218,7 +216,8 @@ func checkName(name string) error {
 	return naming.Check("the name", name, 200)
 }
 
-// RunTimeout bounds each run of the workflow (run.run); a retry or a continuation gets a fresh one.
+// RunTimeout bounds each run of the workflow (run.run). A run that follows by retry or continuation gets all of it
+// again.
 func RunTimeout[D Amount](after D, opts ...LimitOption) Option {
 	l, err := limitOf(policy.LimitRun, after, opts)
 	return func(d *definition) {
@@ -236,7 +235,8 @@ func ExecutionTimeout[D Amount](after D, opts ...LimitOption) Option {
 	}
 }
 
-// TaskTimeout bounds the body's time outside of its steps, each time it goes on (run.task). Default 10s, at most 2m.
+// TaskTimeout bounds how long the body may compute before it comes to its next step, each time it goes on (run.task).
+// Default 10s, at most 2m.
 func TaskTimeout[D Amount](after D) Option {
 	v, err := amount(after)
 	if err == nil && (v <= 0 || v > maxTask) {
@@ -298,10 +298,7 @@ func init() {
 // severalOptions combines several options into one; err says what is wrong with them.
 func severalOptions(opts []Option, err error) Option {
 	return func(d *definition) {
-		d.note(err)
-		for _, opt := range opts {
-			opt(d)
-		}
+		d.note(errors.Join(err, applied(opts, d)))
 	}
 }
 

@@ -1,3 +1,3 @@
-// Package client has what callers of an engine say and are told: the requests of a pawl.Client and its answers, the
-// phases of runs and steps, and what explains a run. pawl.Engine implements the client.
+// Package client has the requests that a pawl.Client takes and the answers that it returns: the phases of runs and
+// steps, and what explains a run. pawl.Engine implements the client.
 package client

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Explanation is a run with everything that explains it. As JSON it is what pawl run show prints with -o json.
+// Explanation is a run with everything that explains it. Its JSON is what pawl run show prints with -o json.
 type Explanation struct {
 	ID, Workflow, WorkflowID string
 	IdempotencyKey           string
@@ -80,7 +80,7 @@ type StepExplanation struct {
 	Held        string                // the limit of a queue or service that its attempt waits for, in a sentence
 	HeldUntil   time.Time             // no sooner does it go on; zero: when another attempt ends
 	Deadlines   []DeadlineExplanation // the deadlines with where they were set
-	Binding     *DeadlineExplanation  // the one that ends it first; nil: none
+	Binding     *DeadlineExplanation  // the one that ends it first; nil if there is none
 	Attempts    []AttemptExplanation
 }
 
@@ -91,13 +91,13 @@ type AttemptExplanation struct {
 	StartedAt time.Time
 	EndedAt   time.Time
 	NextAt    time.Time        // the instant of the attempt after it
-	Outcome   string           // succeeded, or the kind of its failure; empty: it has not ended
+	Outcome   string           // succeeded, or the kind of its failure; empty if it has not ended
 	Limit     policy.LimitKind // the limit that ended it
 	Worker    string
 	Child     string    // id of the run it started
 	Why       string    // its failure in a sentence
 	Note      string    // the fault of the retry condition
-	StoppedAt time.Time // it ended before its work had; this is when the work was gone, or was abandoned
+	StoppedAt time.Time // the attempt ended before its work had; this is when the work was gone, or was abandoned
 	Killed    bool      // its process did not stop when it was asked, and was killed
 	Abandoned bool      // its function did not return in time
 	Held      string    // the limit of a queue or service that held it last before it started, in a sentence

@@ -7,12 +7,12 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// HistoryEvent is one thing that happened to a run: a line of its history.
+// HistoryEvent is one line of a run's history.
 type HistoryEvent struct {
 	Number   int // the number in the run, from 1
 	At       time.Time
 	Type     string // "run.started", "step.scheduled", "attempt.ended", "operation.pause" and the like
-	Step     string // empty: it is about the run
+	Step     string // empty if it is about the run
 	Attempt  int
 	Phase    Phase // the phase in which the run or the step ended
 	Reason   policy.Reason

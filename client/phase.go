@@ -6,8 +6,8 @@ import "github.com/pawl-dev/pawl/internal/api"
 type Phase string
 
 // The phases. A run is pending, running, waiting or paused until it ends; a step is pending, scheduled, running,
-// backing off or suspended until it ends. Why a step was not tried again is a [policy.Reason], which of its limits
-// ended it a [policy.LimitKind].
+// backing off or suspended until it ends. Why a step was not tried again is a [policy.Reason]; the limit that ended it
+// is a [policy.LimitKind].
 const (
 	PhasePending    Phase = "pending"     // it has not begun: a run's start is delayed
 	PhaseScheduled  Phase = "scheduled"   // a step's attempt waits for a worker

@@ -44,7 +44,7 @@ type Started struct {
 // SendRequest is an event or an update for a run.
 type SendRequest struct {
 	Name    string
-	ID      string // chosen by the sender; what has the same name and id is a repetition; empty: it is new
+	ID      string // chosen by the sender; a second event with the same name and id is ignored; empty: none is
 	Payload []byte // encoded
 	Actor   string // the actor of an event
 }

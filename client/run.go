@@ -14,7 +14,7 @@ type Outcome struct {
 	Failure *policy.Failure
 }
 
-// Description is a run as it stands. pawl.Client.Explain has more: every attempt, and where deadlines were set.
+// Description is the present state of a run. pawl.Client.Explain has more: every attempt, and where deadlines were set.
 type Description struct {
 	Summary
 	Input   []byte
@@ -22,7 +22,7 @@ type Description struct {
 	Failure *policy.Failure
 	Headers map[string]string
 	State   []byte    // the value that it published last; see pawl.State
-	StateAt time.Time // when it did; zero: it published nothing
+	StateAt time.Time // when it did; zero if it published nothing
 	Steps   []StepDescription
 }
 
@@ -35,11 +35,11 @@ type Summary struct {
 	Labels                   map[string]string
 	Held                     string // the limit of its queue that holds the run, in a sentence; empty: none does
 	// Problem says why an open run cannot go on until somebody acts: its code has changed or is not here, or reading it
-	// failed. Empty: it can.
+	// failed. Empty if it can.
 	Problem string
 }
 
-// StepDescription is a step as it stands.
+// StepDescription is the present state of a step.
 type StepDescription struct {
 	Name      string
 	Phase     Phase
@@ -63,8 +63,8 @@ type Query struct {
 	Stuck                      bool   // only open runs that have a problem
 	Parent                     string // the child runs that this run's steps started
 	Top                        bool   // no child runs
-	// DeadlineWithin selects open runs whose deadline comes within this time, or has; WillMiss those that will miss
-	// theirs at the pace of their workflow. Of both, the runs with the soonest deadlines come first.
+	// DeadlineWithin selects open runs whose deadline is due within this time or has passed; WillMiss those that will
+	// miss theirs at the pace of their workflow. Of both, the runs with the soonest deadlines come first.
 	DeadlineWithin time.Duration
 	WillMiss       bool
 	Retrying       bool // open runs of which a step backs off or is tried again

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
-// Overlap says what a schedule does when the run before has not ended.
+// Overlap specifies what a schedule does when the run before has not ended.
 type Overlap string
 
 // The overlap policies.
@@ -19,7 +19,7 @@ const (
 	OverlapNewest = Overlap(schedule.OverlapNewest) // it waits, and those that wait already are left out
 )
 
-// Schedule says when runs of a workflow start again and again. pawl.Workflow.EnsureSchedule puts it into effect.
+// Schedule specifies when runs of a workflow start again and again. pawl.Workflow.EnsureSchedule puts it into effect.
 type Schedule struct {
 	// Cron has five fields (minute hour day month weekday), or is "@daily", "@every 90m" and the like. Several are
 	// separated by semicolons.
@@ -28,20 +28,20 @@ type Schedule struct {
 	// one to another, "2026-12-24..2027-01-01".
 	Except string
 	Zone   string // IANA name; default UTC
-	// When the clocks change, they skip some local times and show others twice. A firing at one that they skip is at
-	// the instant of the change, or with OmitSkipped left out; at one that they show twice it is the first time, or
-	// with FireTwice both times. A schedule whose hour is * runs by elapsed time, and neither adds nor leaves out a
-	// firing.
+	// When the clocks change, they skip some local times and show others twice. A firing at a time that the clocks skip
+	// is at the instant of the change, or with OmitSkipped left out; one at a time that they show twice is at the first
+	// of them, or with FireTwice at both. A schedule whose hour is * runs by elapsed time, and neither adds nor leaves
+	// out a firing.
 	OmitSkipped, FireTwice bool
 	Overlap                Overlap
 	// CatchUp is how late a firing may be, after an outage. Later ones are left out. Default a minute; negative: no
 	// firing may be late.
 	CatchUp time.Duration
-	// Jitter lets each firing wait for a part of it. Default none.
+	// Jitter delays each firing by a part of it. Default none.
 	Jitter time.Duration
 	// Timeout is the limit of each run, from when it begins. Default the workflow's.
 	Timeout time.Duration
-	// NotAfter is a time of day: "06:00". No run begins then or later, or lives longer. Default none.
+	// NotAfter is a time of day: "06:00". No run begins after that instant, or lives longer. Default none.
 	NotAfter string
 	// MaxFailures is how many runs may fail one after the other before the schedule pauses itself. Default any number.
 	MaxFailures int
@@ -109,7 +109,7 @@ func scheduleOf(s schedule.Spec) Schedule {
 	return out
 }
 
-// ScheduleDescription is a schedule as it stands.
+// ScheduleDescription is the present state of a schedule.
 type ScheduleDescription struct {
 	Schedule
 	Name        string
@@ -117,10 +117,10 @@ type ScheduleDescription struct {
 	Input       []byte            // encoded
 	Labels      map[string]string // the labels of the runs that it starts
 	Headers     map[string]string // the headers of these runs
-	Next        time.Time         // the next firing; zero: it is paused, or never fires again
+	Next        time.Time         // the next firing; zero if it is paused, or never fires again
 	Last        time.Time         // the last firing that started a run
 	LastRun     string            // the workflow id of that run
-	Paused      time.Time         // the instant since which it is paused; zero: it is not
+	Paused      time.Time         // the instant since which it is paused; zero if it is not
 	PauseReason string            // why it is paused
 	Open        []string          // the workflow ids of its runs that have not ended
 	Fired       int               // firings that started a run
@@ -136,9 +136,9 @@ type ScheduleDescription struct {
 type MissedFirings struct {
 	From, To time.Time // the first and the last one
 	Count    int
-	// Reason is "late": nobody was there to start them within the catch-up window; "paused"; "overlap": the run before
-	// had not ended; "skipped": somebody has taken it out; "notAfter": its latest time of day had passed; "refused":
-	// its run could not be started, and Note says why.
+	// Reason is "late": no engine was there to start them within the catch-up window; "paused"; "overlap": the run
+	// before had not ended; "skipped": an operator has taken it out; "notAfter": its latest time of day had passed;
+	// "refused": its run could not be started, and Note says why.
 	Reason string
 	Note   string
 }

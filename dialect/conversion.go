@@ -14,7 +14,7 @@ type Conversion struct {
 	// Notes are the fields that have no counterpart here, each with its place. Nothing is dropped without one.
 	Notes []Note
 	// Chains are Steep's process chains of several actions where each action is a step: by flow and step the first
-	// step of the chain. Chains tell the outcome of a run.
+	// step of the chain. Chains report the outcome of a run.
 	Chains map[string]map[string]string
 }
 
@@ -23,7 +23,7 @@ type Note struct {
 	File string
 	Pos  tree.Pos
 	Msg  string
-	// Documents: the field is for readers alone, and the runs do not depend on it.
+	// Documents: the field is documentation only, and the runs do not depend on it.
 	Documents bool
 }
 

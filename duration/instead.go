@@ -16,7 +16,7 @@ var (
 )
 
 // instead returns what a text means in a grammar that others use: decimals, weeks, or ISO 8601. It is empty for any
-// other text, and for what is no whole number of milliseconds.
+// other text, and for an amount that is not a whole number of milliseconds.
 func instead(text string) string {
 	if m := decimal.FindStringSubmatch(text); m != nil {
 		if unit, ok := units[m[2]]; ok {

@@ -21,12 +21,12 @@ var units = map[string]time.Duration{
 	"days": day, "day": day, "d": day,
 }
 
-// Error tells what is wrong with a text, and where.
+// Error describes what is wrong with a text, and where.
 type Error struct {
 	Text     string // the whole text
 	Position int    // position of the offending part, in characters from 1
 	Problem  string // description with the offending part: `unknown unit "w"`
-	Instead  string // the same amount of time in this grammar, where it is clear what is meant: 21d for 3w
+	Instead  string // the same amount of time in this grammar, if its meaning is clear: 21d for 3w
 }
 
 func (e *Error) Error() string {
@@ -122,7 +122,7 @@ func (p *parser) amount(start int, digits string, unit time.Duration) (time.Dura
 	return time.Duration(n) * unit, nil
 }
 
-// failNumber describes what was found in place of a number, or of its next digit.
+// failNumber describes the text that was found in place of a number, or of its next digit.
 func (p *parser) failNumber() error {
 	r, size := utf8.DecodeRuneInString(p.text[p.at:])
 	found := p.text[p.at : p.at+size]

@@ -19,7 +19,7 @@ type amount struct {
 	value *expr.Template
 }
 
-// amounts compiles the limits of a step that expressions give, and takes them out of its spec.
+// amounts compiles those limits of a step that are expressions, and removes them from its spec.
 func (b *builder) amounts(p *plan, vars expr.Vars) {
 	for _, kind := range policy.StepLimits {
 		if l := p.spec.Policy.Get(kind); l != nil && l.Expr != "" {
@@ -29,7 +29,7 @@ func (b *builder) amounts(p *plan, vars expr.Vars) {
 	}
 }
 
-// runAmounts compiles the limits of a run that expressions give. They know its input alone.
+// runAmounts compiles the limits of a run that expressions give. They can use its input only.
 func (b *builder) runAmounts() {
 	l := &b.doc.Limits
 	for kind, limit := range map[policy.LimitKind]*policy.Limit{
@@ -49,7 +49,7 @@ func (b *builder) amount(kind policy.LimitKind, l *policy.Limit, vars expr.Vars)
 	return amount{kind, l, b.compiler.Template(n, vars, false)}
 }
 
-// in works out the limit; nil: it says that there is none.
+// in evaluates the limit, and returns nil if the limit is to be absent.
 func (a *amount) in(s *scope) (*policy.Limit, *policy.Failure) {
 	wrong := func(err error) *policy.Failure { return broken("timeout", a.limit.Origin, err) }
 	v, err := a.value.Eval(s)
@@ -79,7 +79,7 @@ func (a *amount) in(s *scope) (*policy.Limit, *policy.Failure) {
 	return l, nil
 }
 
-// policyIn returns a step's policy with the limits that the run gives; nil: it has none of these.
+// policyIn returns a step's policy with the limits that the run gives, or nil if it has none of these.
 func (p *plan) policyIn(s *scope) (*policy.Policy, *policy.Failure) {
 	if len(p.amounts) == 0 {
 		return nil, nil
@@ -121,7 +121,7 @@ func (d *definition) limitsIn(input []byte) (RunLimits, error) {
 }
 
 // bare refuses a duration that is a number without a unit, and reports whether it did. Documents of other systems count
-// in milliseconds; whoever writes timeout: 10 in a flow means something else. It refuses expressions as well.
+// in milliseconds; a bare number such as timeout: 10 in a flow would be ambiguous. It refuses expressions as well.
 func (p *parsing) bare(n *tree.Node, what string) bool {
 	if n == nil || p.expression(n, what) {
 		return n != nil
@@ -133,8 +133,8 @@ func (p *parsing) bare(n *tree.Node, what string) bool {
 	return err != nil
 }
 
-// expression refuses an expression where only a plain value may stand, and reports whether it did. Of a policy only the
-// limits may be expressions.
+// expression refuses an expression where only a plain value is allowed, and reports whether it did. Of a policy only
+// the limits may be expressions.
 func (p *parsing) expression(n *tree.Node, what string) bool {
 	found := n != nil && n.Kind == tree.Text && expr.HasExpression(n.Text)
 	if found {
@@ -169,7 +169,7 @@ func (p *parsing) barePreset(n *tree.Node) bool {
 	return err != nil
 }
 
-// bareRate does so for the length of time of a rate such as 10/1s.
+// bareRate does the same for the length of time of a rate such as 10/1s.
 func (p *parsing) bareRate(n *tree.Node, names ...string) {
 	for _, name := range names {
 		rate := n.Get(name)

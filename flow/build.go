@@ -13,16 +13,17 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// maxSteps is how many steps a flow may have. For more of the same, forEach has no such limit.
+// maxSteps is how many steps a flow may have. forEach has no such limit, and can be used for more steps of the same
+// form.
 const maxSteps = 20_000
 
-// defaultHookLimit bounds a hook that says nothing itself: a run must not hang in its farewell.
+// defaultHookLimit bounds a hook without a timeout: a hook must not keep a run open forever.
 const (
 	defaultHookLimit = time.Minute
 	hookOrigin       = "default of hooks"
 )
 
-// builder compiles a document. It reports what is wrong and goes on, so that all errors are found.
+// builder compiles a document. It reports errors and goes on, so that all of them are found.
 type builder struct {
 	*tree.Reports
 	doc          *Document
@@ -34,7 +35,7 @@ type builder struct {
 	ordinal      int32           // the ordinal of that step, or -1: every step may be named
 	refs         []reference
 	placeholders bool           // the payload that is compiled has placeholders
-	uses         map[int32]bool // the steps that an expression uses; nil: they are checked
+	uses         map[int32]bool // the steps that an expression uses; nil if they are checked
 	visited      []int32        // the step from which each was last found upstream, plus 1, by ordinal
 	acyclic      bool
 }
@@ -110,7 +111,7 @@ func (b *builder) stepFail(at tree.Pos, hint, format string, args ...any) {
 	b.Add(&tree.Error{Line: at.Line, Col: at.Col, Step: b.step, Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// index gives every step its ordinal and finds names that stand twice.
+// index gives every step its ordinal and finds duplicate names.
 func (b *builder) index() {
 	b.def.plans = make([]plan, len(b.doc.Steps), len(b.doc.Steps)+8)
 	for i, s := range b.doc.Steps {
@@ -164,7 +165,7 @@ func (b *builder) needs() {
 	}
 }
 
-// order sorts the steps so that each stands after what it needs; what cannot be sorted is a cycle.
+// order sorts the steps so that each comes after its needs; those that cannot be sorted form a cycle.
 func (b *builder) order() {
 	waiting := make([]int, len(b.doc.Steps))
 	edges, dependents := make([][]int32, len(waiting)), make([][]int32, len(waiting))
@@ -266,8 +267,8 @@ func (b *builder) plan(def int32, s *Step) {
 	b.def.plans = append(b.def.plans, item)
 }
 
-// parameters checks the values that a step gives the parameters of its template, where they stand: within the template
-// their mistakes would be reported at its places.
+// parameters checks the values that a step gives the parameters of its template at their own places: within the
+// template, errors would be reported at the template's places.
 func (b *builder) parameters(s *Step, vars expr.Vars) (ok bool) {
 	before := len(b.Errors)
 	for _, value := range s.with {
@@ -313,7 +314,7 @@ func (b *builder) spec(s *Step) *core.StepSpec {
 	return spec
 }
 
-// settings lays a step's settings over those of its service and the document's defaults.
+// settings combines a step's settings with those of its service and the document's defaults.
 func (b *builder) settings(s *Step) Settings {
 	out := b.doc.Defaults
 	if s.Service != "" {
@@ -335,7 +336,7 @@ func (b *builder) settings(s *Step) Settings {
 	}
 	switch s.Action.(type) {
 	case *Sleep:
-		// A sleep takes as long as it says; what bounds work in general does not cut it short.
+		// A sleep takes its full time; the general limits of work do not cut it short.
 		out.Policy = policy.Policy{}
 	case *Wait:
 		out.Policy = policy.Policy{Limits: policy.Limits{Wait: out.Policy.Wait}}

@@ -96,7 +96,7 @@ func (b *builder) exec(a *Exec, vars expr.Vars) *expr.Template {
 	return o.Done()
 }
 
-// artifacts adds the files that are kept or read, and those of other steps.
+// artifacts adds the files to keep or read, and those of other steps.
 func (b *builder) artifacts(o *expr.Object, a *Exec, vars expr.Vars) {
 	o.Add("artifacts", b.compiler.Template(tree.NodeOf(a.Artifacts), vars, true))
 	o.Add("tests", b.compiler.Template(tree.NodeOf(a.Tests), vars, true))
@@ -156,7 +156,7 @@ func (b *builder) filesOf(names []string, places []tree.Pos) *tree.Node {
 	return list
 }
 
-// stepOf returns the step with a name; nil: there is none.
+// stepOf returns the step with a name, or nil if there is none.
 func (b *builder) stepOf(name string) *Step {
 	for _, s := range b.doc.Steps {
 		if s.Name == name {
@@ -183,7 +183,8 @@ const (
 	resultsInLines = "lines"
 )
 
-// interpreter refuses expressions in a script that is for another program than a shell: it reads quotes in another way.
+// interpreter refuses expressions in a script for a program other than a shell, because that program has other rules
+// for quotes.
 func (b *builder) interpreter(a *Exec) {
 	n, script := tree.NodeOf(a.Interpreter), tree.NodeOf(a.Shell)
 	if n == nil || n.Kind != tree.List || len(n.Items) == 0 || script == nil || !expr.HasExpression(script.Text) {
@@ -275,7 +276,7 @@ func milliseconds(o *expr.Object, name string, d *time.Duration) {
 	}
 }
 
-// policies compiles the retry conditions of what steps share, which do not know the steps before.
+// policies compiles the retry conditions of shared settings, which cannot refer to other steps.
 func (b *builder) policies() {
 	shared := []policy.Policy{b.doc.Defaults.Policy}
 	for _, s := range b.doc.Services {
@@ -358,7 +359,7 @@ func contains32(list []int32, v int32) bool {
 	return false
 }
 
-// visit marks all that a step needs, directly or not.
+// visit marks all steps that a step needs, directly or not.
 func (b *builder) visit(def int32) {
 	next := []int32{def}
 	for len(next) > 0 {

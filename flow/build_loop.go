@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// loops finds the loops, and what stands in them.
+// loops finds the loops, and the steps in them.
 func (b *builder) loops() {
 	plans := b.def.plans
 	for i, s := range b.doc.Steps {
@@ -115,7 +115,7 @@ func (d *definition) pathOf(loop int32) []int32 {
 	return d.plans[loop].path
 }
 
-// more compiles what gives a loop more items. It may use what stands in the loop.
+// more compiles what gives a loop more items. It may use the steps in the loop.
 func (b *builder) more(def int32, s *Step) {
 	if s.More.IsZero() {
 		return
@@ -140,8 +140,8 @@ func (b *builder) more(def int32, s *Step) {
 	slices.Sort(p.moreNeeds)
 }
 
-// edges lists what must have begun or ended before a step can end: what it needs, its loop, and what gives more items
-// to a loop all of whose items it waits for.
+// edges lists the steps that must have begun or ended before a step can end: its needs, its loop, and those that give
+// more items to a loop all of whose items it waits for.
 func (b *builder) edges(def int32) []int32 {
 	p := &b.def.plans[def]
 	out := slices.Clone(p.needs)

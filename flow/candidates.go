@@ -5,16 +5,17 @@ import (
 	"container/heap"
 )
 
-// candidate is something in a loop that may begin now: an item of a step with each, a list of a loop in a loop, or what
-// an item of a loop makes.
+// candidate is a part of a loop that may begin now: an item of a step with each, a list of a loop in a loop, or the
+// items that an item of a loop makes.
 type candidate struct {
 	def  int32
 	more bool
 	item int32
 }
 
-// candidates are what is still to be tried in a turn. They are tried in the order of the document and of the items,
-// however they were found: so a run that was loaded decides in the same order as one that was kept.
+// candidates are the parts of loops that still have to be tried in a turn. They are tried in the order of the document
+// and of the items, in whatever order they were found: so a loaded run makes the same decisions as one that stayed in
+// memory.
 type candidates struct {
 	heap  candidateHeap
 	known map[candidate]bool

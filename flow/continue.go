@@ -106,8 +106,8 @@ func (c *comparing) keep(k core.Kept) (int32, string) {
 	return c.is.plans[c.is.byName[k.Name]].item, ""
 }
 
-// differs says how a step of the earlier document differs in the new one, as far as its result may come of that; "": it
-// does not. How often and how long it may be tried does not matter for a step that is done.
+// differs describes how a step of the earlier document differs in the new one in ways that could change its result, or
+// returns "" if it does not. How often and how long it may be tried does not matter for a step that is done.
 func (c *comparing) differs(def int32) string {
 	old := c.was.doc.Steps[def]
 	name := old.Name
@@ -131,8 +131,8 @@ func (c *comparing) differs(def int32) string {
 	return ""
 }
 
-// made returns what the result of a step comes of: the step as it is written, with the settings of its service and the
-// defaults that its action has, and the environment where it is used.
+// made returns everything that determines the result of a step: the step as it is written, with the settings of its
+// service and the defaults of its action, and the environment if it is used.
 func made(doc *Document, s *Step) *tree.Node {
 	step := *s
 	step.Description, step.Service, step.Policy, step.Queue = "", "", policy.Policy{}, ""
@@ -173,7 +173,7 @@ func keys(a, b *tree.Node) []string {
 
 func written(n *tree.Node) string { return strings.TrimSpace(string(tree.YAML(n))) }
 
-// fieldText returns a field of a mapping as it is written; "" where it is not there.
+// fieldText returns a field of a mapping as it is written, or "" if it is absent.
 func fieldText(n *tree.Node, key string) string {
 	value := n.Get(key)
 	if value == nil {
@@ -192,7 +192,7 @@ func orNothing(text string) string {
 	return short(strings.Join(strings.Fields(text), " "))
 }
 
-// changedInputs lists the values of an input that differ, by name; "" is all of it, where it is not an object.
+// changedInputs lists the values of an input that differ, by name; "" means the whole input, if it is not an object.
 func changedInputs(was, is []byte) []string {
 	var a, b map[string]json.RawMessage
 	if json.Unmarshal(was, &a) != nil || json.Unmarshal(is, &b) != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// cron reads when runs begin by themselves: an expression alone, or with what holds for its firings.
+// cron reads when runs begin on their own: an expression alone, or with settings for its firings.
 func (p *parsing) cron(n *tree.Node) *Cron {
 	if n == nil || n.Kind == tree.Null {
 		return nil
@@ -59,7 +59,7 @@ func (p *parsing) cron(n *tree.Node) *Cron {
 	return c
 }
 
-// several reads a text, or a list of them, as one text with semicolons.
+// several reads a text, or a list of texts, as one text with semicolons.
 func (p *parsing) several(n *tree.Node, what string) string {
 	if n == nil || n.Kind == tree.Text {
 		return p.text(n, what)
@@ -150,8 +150,8 @@ func (d *definition) begins(now core.Time) core.Time {
 	return now.Add(d.doc.StartDelay)
 }
 
-// follows returns when the next run of a chain begins, the zero time if it does not fire any more. It counts from the
-// begin of a run, also of one that repeats an earlier run.
+// follows returns when the next run of a chain begins, or the zero time if it no longer fires. It counts from the
+// beginning of a run, also of one that repeats an earlier run.
 func (d *definition) follows(_, began, now core.Time) core.Time {
 	return instant(d.chain.Following(began.Std(), now.Std()))
 }
@@ -164,7 +164,7 @@ func instant(t time.Time) core.Time {
 	return policy.At(t)
 }
 
-// timetable says for people when runs of the flow's chain begin; "" where it has none.
+// timetable describes for people when runs of the flow's chain begin, or is "" if it has no timetable.
 func (d *definition) timetable() string {
 	c := d.doc.Chain
 	if c == nil {

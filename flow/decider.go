@@ -8,21 +8,21 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// stepState is what a step means to those that need it.
+// stepState is a step's state from the view of those that need it.
 type stepState uint8
 
 const (
 	stateNone     stepState = iota // not begun
 	stateOpen                      // begun
-	stateGood                      // ended, and what needs it may begin
-	stateBad                       // ended, and the run minds
+	stateGood                      // ended, and steps that need it may begin
+	stateBad                       // ended, and the run counts it as a failure
 	stateUpstream                  // skipped, because what it needs ended badly
 )
 
 func (s stepState) closed() bool { return s >= stateGood }
 
-// decider interprets a flow for one run. Everything in it is derived from the run's steps: a new
-// one, made from any state of a run, decides the same.
+// decider interprets a flow for one run. It is derived from the run's steps only: a new decider, made from any state of
+// a run, makes the same decisions.
 type decider struct {
 	def              *definition
 	nodes            []stepNode // the steps by ordinal
@@ -31,7 +31,7 @@ type decider struct {
 	seen             int // number of the run's steps that are registered
 	open             int // steps that have not ended, begun or not
 	begun            bool
-	warned           bool // somebody is told of a warning, or is not
+	warned           bool // whether to notify of a warning
 	values           values
 	operatorLanguage *expr.Language // the language of conditions that an operator set
 }
@@ -58,12 +58,12 @@ type turn struct {
 	cmds    []core.Command
 	ready   []int32
 	next    core.StepID               // the id of the next step that a command makes
-	made    map[core.StepID]stepState // the items that commands of this turn make
+	made    map[core.StepID]stepState // items that commands of this turn create
 	later   candidates                // candidates in loops
 	touched []int32                   // loops that may have ended
 }
 
-// Decide returns what follows from the steps that have closed.
+// Decide returns the commands that follow from the closed steps.
 func (d *decider) Decide(r *core.Run, closed []core.StepID, now core.Time) []core.Command {
 	if r.Closing != nil {
 		return d.hooks(r, now)
@@ -119,7 +119,7 @@ func (d *decider) register(r *core.Run) {
 	}
 }
 
-// begin reads the whole state of a run, a fresh one or one that was loaded.
+// begin reads the whole state of a run, a new or a loaded one.
 func (t *turn) begin() {
 	t.begun = true
 	for def := range t.nodes {
@@ -271,7 +271,7 @@ func (t *turn) decide(def int32) {
 	}
 }
 
-// command builds the start of a step, with what its kind wants to know at once.
+// command builds the start of a step, with the data that its kind needs at once.
 func (t *turn) command(p *plan, s *scope, item int32, group core.StepID) core.Schedule {
 	cmd := core.Schedule{Spec: p.spec, Item: item, Group: group}
 	if cmd.Policy, cmd.Failure = p.policyIn(s); cmd.Failure != nil {
@@ -321,7 +321,7 @@ func (t *turn) skip(def int32, reason string, upstream bool) {
 	}
 }
 
-// ending says in words how a step ended badly.
+// ending describes how a step ended badly.
 func (t *turn) ending(def int32) string {
 	if t.nodes[def].state == stateUpstream {
 		return "was skipped"

@@ -13,10 +13,10 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// definition is a compiled document, and what its [core.Definition] is made of. It is immutable and shared by all runs.
+// definition is a compiled document, from which its [core.Definition] is made. It is immutable and shared by all runs.
 //
 // Ordinals number the steps in the order of the document, then the items of each forEach, then the hooks. A step with
-// forEach has two: the group, whose state is the step's, and what each item does.
+// forEach has two: one for the group, whose state is the step's, and one for its items.
 type definition struct {
 	doc      *Document
 	language *expr.Language
@@ -30,27 +30,27 @@ type definition struct {
 	whens    map[string]*expr.Program // retry conditions
 	amounts  []amount                 // the limits of a run that its input gives
 	chain    *cron.Timetable          // nil: none
-	queueKey *expr.Template           // the key of the runs in their queue; nil: it has none
+	queueKey *expr.Template           // the key of the runs in their queue; nil if it has none
 	refers   map[string]bool          // the secrets and variables that steps refer to, as referTo names them
-	recalls  bool                     // a run that succeeds tells that the one before failed
+	recalls  bool                     // a successful run sends a notice that the one before failed
 	machine  *core.Definition         // the document as the machine sees it
 }
 
-// plan is what the interpreter knows about one ordinal.
+// plan holds the interpreter's data of one ordinal.
 type plan struct {
 	spec       *core.StepSpec
 	step       *Step  // as it is written
-	place      string // where it stands
+	place      string // where it is
 	needs      []int32
 	dependents []int32
 	when       *expr.Program
 	trigger    string
 	tolerates  []Ending
 	skipped    bool     // maxAttempts is 0
-	notices    []string // the events that a notifying step tells of
+	notices    []string // the events of which a notifying step sends notices
 
 	// Only for steps with forEach.
-	item        int32 // the ordinal of what an item does, or -1
+	item        int32 // the ordinal of the items, or -1
 	group       int32 // the ordinal of an item's forEach
 	list        *expr.Template
 	axes        []string       // the axes of a matrix; nil: the list is one
@@ -73,13 +73,13 @@ type plan struct {
 	payload *expr.Template
 	refers  bool // the payload has placeholders
 	sleep   *sleepPlan
-	event   *expr.Template   // nil: the spec says it
-	any     []*expr.Template // the events of which a wait takes the first; nil: the spec says them
+	event   *expr.Template   // nil: the spec has it
+	any     []*expr.Template // the events of which a wait takes the first; nil: the spec has them
 	watches []int32          // the steps whose end is the end of the wait
 	ends    []int32          // the waits that the end of the step ends
 }
 
-// commonWith returns the innermost loop around a step and one that it needs, or -1.
+// commonWith returns the innermost loop around a step and one of its needs, or -1.
 func (p *plan) commonWith(need int32) int32 {
 	return p.common[slices.Index(p.needs, need)]
 }
@@ -131,8 +131,8 @@ func (d *definition) asMachine() *core.Definition {
 	return def
 }
 
-// Compile makes a definition of a document. What Parse returned always compiles; what was built in code is checked
-// here. Errors are an [Errors] value.
+// Compile makes a definition of a document. A document from Parse always compiles; one that was built in code is
+// checked here. Errors are an [Errors] value.
 func Compile(doc *Document) (*core.Definition, error) {
 	def, err := doc.definition()
 	if err != nil {

@@ -15,20 +15,21 @@ const formatVersion = 1
 // Document is a flow. One that Parse returned is complete and is not to be changed; one may also be built in code,
 // field by field, and is checked when it is compiled.
 type Document struct {
-	File        string // where it was read from, as errors name it
+	File        string // the file's name in errors
 	Name        string // name of the workflow
 	Description string
 	// Input is the JSON Schema of the input; true allows any. Absent: the flow takes the keys that its expressions use.
 	Input tree.Value
 	RunSettings
-	Queue *RunQueue // the queue of its runs; nil: none
+	Queue *RunQueue // the queue of its runs; nil if there is none
 	// Secrets are the names of the secrets that steps may refer to, by ${{ secrets.NAME }}.
 	Secrets []string
 	// Env are the variables that steps may refer to, by ${{ env.NAME }}, of the environment of the process that
-	// executes them, with their values where they are not set; nil: they must be set. The processes of exec steps get
+	// executes them, with their values where they are not set; nil if they must be set. The processes of exec steps get
 	// those with a value, too.
 	Env map[string]*string
-	// Dotenv are the paths of files with such variables, as NAME=value a line. They are read when a step is executed.
+	// Dotenv are the paths of files with such variables, one NAME=value in each line. They are read when a step is
+	// executed.
 	Dotenv []string
 	// FailFast ends a run with the first step, or item of one, that fails: what runs is stopped, nothing more begins.
 	FailFast bool
@@ -42,45 +43,45 @@ type Document struct {
 	Hooks    Hooks
 	Notify   []*Notify
 	Output   tree.Value
-	// Variables are more variables for the document's expressions, as a dialect's own language knows them.
+	// Variables are more variables for the document's expressions, which a dialect's own language defines.
 	Variables []Variable
 	// Notes are the fields that Parse read in another system's words and that have no counterpart.
 	Notes []Note
-	// Form is the key of the form in whose words the flow is written: the one at its top, or else the only one that
-	// Parse found. It is "" if there is none, or several in its steps.
+	// Form is the key of the form in whose words the flow is written: the one at its top, or otherwise the only one
+	// that Parse found. It is "" if there is none, or several in its steps.
 	Form string
-	// Words is the system in whose words runs are told too, beside Pawl's: that of a document which the flow was made
-	// of. "": there is none.
+	// Words is the system in whose words runs are also shown, beside Pawl's: that of the document from which the flow
+	// was made. "" if there is none.
 	Words string
-	// Place is where the flow itself stands in the document of another system that it was made of, as Step.Place has
-	// it of a step.
+	// Place is the place of the flow itself in the document of another system from which it was made, in the form of
+	// Step.Place.
 	Place string
 
 	pos     tree.Pos
 	src     *tree.Source
-	whens   map[*policy.Retry]*tree.Node // where the conditions of retry policies stand
-	amounts map[*policy.Limit]*tree.Node // where the amounts of limits stand that are expressions
+	whens   map[*policy.Retry]*tree.Node // places of the conditions of retry policies
+	amounts map[*policy.Limit]*tree.Node // places of the amounts of limits that are expressions
 	// declared are the places of secrets and variables, by their kind and name as [referTo] writes them.
 	declared map[string]tree.Pos
 	built    *definition
 
-	templates map[string]*template // as Parse read them: its steps have what they say already
+	templates map[string]*template // as Parse read them: the settings of their steps are resolved
 	files     map[string]string    // see Files
 }
 
-// RunSettings bound the runs of a flow and say when another one follows.
+// RunSettings limit the runs of a flow and decide when another one follows.
 type RunSettings struct {
 	Limits RunLimits
-	Retry  *policy.Retry // retry policy of the run; nil: none
+	Retry  *policy.Retry // retry policy of the run; nil if there is none
 	Cron   *Cron         // nil: the flow has no schedule
-	Chain  *Chain        // nil: no run follows another one by itself
+	Chain  *Chain        // nil: no run follows another one on its own
 	// StartDelay is the time between the start of a run and its beginning. The execution's limit runs meanwhile, the
 	// run's begins with the run.
 	StartDelay time.Duration
 }
 
-// Cron says when runs of the flow begin by themselves. Such a flow has a schedule, with its name. Each firing starts a
-// run that is independent of the others.
+// Cron specifies when runs of the flow begin on their own. Such a flow has a schedule, with its name. Each firing
+// starts a run that is independent of the others.
 type Cron struct {
 	Schedule string        // minute hour day month weekday, @daily, "@every 90m"; several are separated by semicolons
 	Except   string        // dates on which it does not fire, separated by semicolons
@@ -89,18 +90,18 @@ type Cron struct {
 	Repeated string        // local times that the clocks show twice: first, the default, or both
 	Overlap  string        // a firing while an earlier run is open: skip, the default, queue, cancel, allow or newest
 	CatchUp  time.Duration // how late a firing may be; default a minute
-	Jitter   time.Duration // each firing waits for a part of it
+	Jitter   time.Duration // each firing is delayed by a part of it
 	NotAfter string        // a time of day after which no run begins or goes on
-	// MaxFailures is how many runs fail one after the other before the schedule pauses itself; 0: it never does.
+	// MaxFailures is how many runs fail one after the other before the schedule pauses itself; 0 if it never does.
 	MaxFailures int
 
 	n *tree.Node
 }
 
-// Chain lets run after run of a flow begin in one chain, as Temporal's cron does: the first one at the first firing
+// Chain makes run after run of a flow begin in one chain, as Temporal's cron does: the first one at the first firing
 // after the start, each further one at the first firing after the run before began and has ended. Firings that were
 // missed are left out. The chain ends with a cancel, or before a run that would begin at or after its execution
-// deadline; a step that starts such a flow waits for that.
+// deadline; a step that starts such a flow waits for the end of the chain.
 type Chain struct {
 	Schedule string
 	Zone     string // IANA name; "": UTC
@@ -113,7 +114,7 @@ type RunLimits struct {
 	Deadline  *policy.Limit // an instant (At): the chain's runs do not live past it
 }
 
-// Settings are what steps share: the defaults of a document, or a service.
+// Settings are shared by steps: the defaults of a document, or a service.
 type Settings struct {
 	Policy   policy.Policy
 	Queue    string
@@ -123,7 +124,7 @@ type Settings struct {
 	HTTP     *HTTP      // Headers and Expect
 }
 
-// Queue says how a queue holds back what is in it: the runs that are started into it, and the attempts of the steps
+// Queue specifies how a queue limits its contents: the runs that are started into it, and the attempts of the steps
 // whose task queue it is. Both are counted apart.
 type Queue struct {
 	Name   string
@@ -136,7 +137,7 @@ type Queue struct {
 type Service struct {
 	Name        string
 	Description string
-	Limits      *policy.QueueLimits // limits of all steps that use it, in all runs of the process; nil: none
+	Limits      *policy.QueueLimits // limits of all steps that use it, in all runs of the process; nil if there is none
 	Settings
 
 	pos tree.Pos
@@ -148,10 +149,10 @@ type Step struct {
 	Description string
 	Service     string
 	Needs       []string
-	// Trigger is the rule by which the step begins when all that it needs has ended: allSucceeded, the default, where
-	// what was skipped or what continueOn allows counts too; anySucceeded, anyFailed, allFailed or always.
+	// Trigger is the rule by which the step begins when all its needs have ended: allSucceeded, the default, which also
+	// counts skipped steps and endings that continueOn allows; anySucceeded, anyFailed, allFailed or always.
 	Trigger    string
-	When       tree.Value // a text: an expression that says whether the step runs
+	When       tree.Value // a text: an expression that decides whether the step runs
 	ContinueOn []Ending   // how it may end without failing what needs it
 	ForEach    tree.Value // a list, or an expression that gives one
 	// Matrix, in place of ForEach: lists by the names of their axes, whose combinations are the items; and include and
@@ -159,8 +160,8 @@ type Step struct {
 	Matrix      tree.Value
 	ItemName    tree.Value // a text: the name of an item; absent: its text
 	Concurrency int        // items at the same time; 0: 64
-	// Each names a loop, which is a step with ForEach and no action: the step is done once for each of its items, as
-	// soon as what it needs has ended for that item. With ForEach too, the step is a loop in that loop.
+	// Each names a loop, which is a step with ForEach and no action: the step runs once for each of its items, as soon
+	// as its needs have ended for that item. With ForEach too, the step is a loop in that loop.
 	Each     string
 	More     tree.Value // only of a loop: an expression that gives the items which an item makes
 	Policy   policy.Policy
@@ -168,8 +169,8 @@ type Step struct {
 	Priority *int32
 	Key      tree.Value // as in Settings
 	Action   Action
-	// Place is where the step stands in the document of another system that the flow was made of, as file:line:col. It
-	// takes the place of the step's own place in warnings and failures. It is not part of the flow's text.
+	// Place is the place of the step in the document of another system from which the flow was made, as file:line:col.
+	// It takes the place of the step's own place in warnings and failures. It is not part of the flow's text.
 	Place string
 
 	pos      tree.Pos
@@ -180,16 +181,16 @@ type Step struct {
 	with     []*tree.Node // the arguments of its template
 }
 
-// defaultConcurrency is how many items of a forEach are open at the same time where the step does not say.
+// defaultConcurrency is how many items of a forEach are open at the same time by default.
 const defaultConcurrency = 64
 
-// Hooks are steps that run when the outcome of the run is settled, before it ends: those of the outcome first, then
+// Hooks are steps that run when the outcome of the run is decided, before it ends: those of the outcome first, then
 // OnExit. A run that timed out and has no OnTimeout runs OnFailure.
 type Hooks struct {
 	OnSuccess, OnFailure, OnTimeout, OnCancel, OnExit []*Step
 }
 
-// AllSteps yields the document's steps, those of its hooks and those that tell somebody.
+// AllSteps yields the document's steps, with those of its hooks and notices.
 func (d *Document) AllSteps() iter.Seq[*Step] {
 	h := &d.Hooks
 	return func(yield func(*Step) bool) {
@@ -218,7 +219,7 @@ func (d *Document) ErrorAt(s *Step, hint, format string, args ...any) *tree.Erro
 	return e
 }
 
-// Ending is a way not to succeed, as ContinueOn names it.
+// Ending is a way to end without success, for ContinueOn.
 type Ending string
 
 // The endings.
@@ -231,7 +232,7 @@ const (
 
 var endings = []string{string(EndError), string(EndFailed), string(EndTimeout), string(EndCancelled)}
 
-// Action is what a step does.
+// Action is the work of a step.
 //
 //sumtype:decl
 type Action interface{ kind() string }
@@ -264,7 +265,7 @@ type (
 
 	// Container is a container that docker or podman makes for each attempt.
 	Container struct {
-		Off     bool       // the process runs on the machine of the worker, whatever the defaults say
+		Off     bool       // the process runs on the machine of the worker, whatever the defaults are
 		Image   tree.Value // a text
 		Args    tree.Value // a list of texts: the arguments of the image's own program
 		Volumes tree.Value // a list of texts, as source:target or source:target:options
@@ -274,7 +275,7 @@ type (
 		Workspace   tree.Value
 		NoWorkspace bool
 		Pull        string     // missing, the default, always or never
-		Init        *bool      // a small init is the first process; nil: it is
+		Init        *bool      // a small init is the first process; nil if it is
 		Options     tree.Value // a list of texts: further arguments of docker run
 
 		pos tree.Pos
@@ -300,7 +301,7 @@ type (
 		artifactsPos []tree.Pos // the places of ArtifactsFrom
 	}
 
-	// Sleep lets time pass: a duration or an instant (RFC 3339), or an expression that gives one.
+	// Sleep waits: for a duration or until an instant (RFC 3339), or an expression that gives one of them.
 	Sleep struct{ For, Until tree.Value }
 
 	// Wait waits for an event, or for the first of several: the events of Any, and the ends of Steps.
@@ -312,7 +313,7 @@ type (
 		stepsPos []tree.Pos
 	}
 
-	// Child runs another flow. ParentClose says what becomes of that run when this one closes before it: cancel, which
+	// Child runs another flow. ParentClose specifies what happens to that run when this one closes first: cancel, which
 	// is the default, terminate or abandon. Spread: it may live in another partition than its parent, so that children
 	// use more than one processor core.
 	Child struct {
@@ -417,15 +418,15 @@ func contains(words []string, word string) bool {
 }
 
 type (
-	// Value is a piece of a document that may be any data, in whose strings expressions may stand. The zero Value is
+	// Value is a part of a document that may be any data, and whose strings may contain expressions. The zero Value is
 	// absent, which is not the same as null. [V] makes one.
 	Value = tree.Value
 
-	// Pos is a place in a document: line and column in characters, both from 1. The zero Pos is no place, as in a
-	// document built in code.
+	// Pos is a place in a document: line and column in characters, both from 1. The zero Pos is no place, for a
+	// document that was built in code.
 	Pos = tree.Pos
 
-	// Error is one thing that is wrong with a document: where it stands, what is wrong, and what to do about it.
+	// Error is one error of a document: its place, what is wrong, and what to do about it.
 	Error = tree.Error
 
 	// Errors are all errors of one document, in the order of their places.

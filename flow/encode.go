@@ -86,7 +86,7 @@ func (o *object) put(name string, v tree.Value) {
 	o.must(name, v)
 }
 
-// must puts a field also where it is empty.
+// must writes a field even if it is empty.
 func (o *object) must(name string, v tree.Value) {
 	if v.IsZero() {
 		v = V(nil)
@@ -189,7 +189,7 @@ func encodeStep(s *Step) tree.Value {
 	return out.value()
 }
 
-// encodeHook leaves out the name that a hook has by itself.
+// encodeHook leaves out the default name of a hook.
 func encodeHook(name string, steps []*Step) tree.Value {
 	if len(steps) == 0 {
 		return tree.Value{}
@@ -289,7 +289,7 @@ func encodeAction(a Action) tree.Value {
 func encodeRunLimits(l RunLimits) tree.Value {
 	run := encodeLimit(policy.LimitRun, l.Run)
 	if l.Execution == nil && l.Deadline == nil && (run.IsZero() || tree.NodeOf(run).Kind == tree.Text) {
-		return run // an amount may stand alone
+		return run // a lone amount needs no mapping
 	}
 	out := object{}
 	out.put("execution", encodeLimit(policy.LimitExecution, l.Execution))
@@ -298,7 +298,7 @@ func encodeRunLimits(l RunLimits) tree.Value {
 	return out.value()
 }
 
-// encodeLimits writes a limit that stands alone as the amount alone.
+// encodeLimits writes a lone limit as its amount.
 func encodeLimits(l *policy.Limits, alone policy.LimitKind) tree.Value {
 	out := object{}
 	for _, kind := range policy.StepLimits {
@@ -334,7 +334,7 @@ func encodeLimit(kind policy.LimitKind, l *policy.Limit) tree.Value {
 	if l.Retry != kind.RetriesByDefault() {
 		out.put("retry", V(l.Retry))
 	}
-	if l.OnExpire != policy.ExpireFail {
+	if l.OnExpire != 0 {
 		out.put("onExpire", V(l.OnExpire.String()))
 	}
 	if l.Warn != 0 {

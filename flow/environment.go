@@ -19,7 +19,7 @@ type Variable struct {
 	Value func(View) any
 }
 
-// View is what a Variable can see of a run.
+// View is the part of a run that a Variable can see.
 type View struct{ s *scope }
 
 // Input returns the run's input.
@@ -56,7 +56,7 @@ const (
 	varsHook = varsTask
 )
 
-// scope is what one evaluation sees.
+// scope is the part of a run that one evaluation sees.
 type scope struct {
 	expr.Budget
 	*decider
@@ -64,7 +64,7 @@ type scope struct {
 	step    *core.Step // the step of a payload or a retry condition
 	item    any
 	index   int
-	around  int32 // the ordinal of the loop whose item the index is, plus 1; 0: none
+	around  int32 // the ordinal of the loop whose item the index is, plus 1; 0 if there is none
 	attempt int
 	failure *policy.Failure
 	phase   core.RunPhase
@@ -74,7 +74,7 @@ type scope struct {
 	returned []byte // only of a retry condition: the value that the attempt returned although it failed
 }
 
-// values are a run's data, decoded when an expression first asks for it.
+// values are a run's data, decoded when an expression first uses it.
 type values struct {
 	input   any
 	decoded bool
@@ -107,7 +107,7 @@ func (s *scope) Variable(v expr.Vars) any {
 	case expr.VarFailure:
 		v := failureOf(s.failure)
 		if len(s.returned) > 0 {
-			v.Output, _ = expr.Decode(s.returned) // nil where it is no JSON
+			v.Output, _ = expr.Decode(s.returned) // nil if it is not JSON
 		}
 		return v
 	case expr.VarRun:
@@ -171,7 +171,7 @@ func (s *scope) Step(def int32) *expr.Step {
 		return &expr.Step{Phase: core.StepSkipped.String()} // skipped by a command of this very decision
 	}
 	step := &s.run.Steps[id]
-	v := stepValue(step)
+	v := s.valueOf(step)
 	if step.Spec.Kind == core.KindGroup {
 		v.Outputs = v.Output
 	}
@@ -184,12 +184,15 @@ func (s *scope) Step(def int32) *expr.Step {
 	return v
 }
 
-func stepValue(step *core.Step) *expr.Step {
+func (s *scope) valueOf(step *core.Step) *expr.Step {
 	v := &expr.Step{Phase: step.Phase.String(), Attempts: step.Attempt, Failure: failureOf(step.Failure)}
+	if actor := core.SentBy(s.run, step.ID); actor != "" {
+		v.Actor = actor
+	}
 	if output, err := expr.Decode(step.Output); err == nil {
 		v.Output = output
 	} else {
-		v.Output = string(step.Output) // a worker's output that is no JSON is a text
+		v.Output = string(step.Output) // a worker's output that is not JSON is a text
 	}
 	return v
 }
@@ -244,7 +247,7 @@ func (s *scope) itemValue(def, n int32) *expr.Step {
 		}
 		return &expr.Step{Phase: core.StepPending.String()}
 	}
-	v := stepValue(&s.run.Steps[g.items[n]])
+	v := s.valueOf(&s.run.Steps[g.items[n]])
 	v.Index = int(n)
 	return v
 }

@@ -9,37 +9,37 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Form is another system's way of writing what bounds steps and runs: a mapping below a key of its own, where retry and
-// timeout may stand.
+// Form is another system's way of writing the limits of steps and runs: a mapping below its own key, where retry and
+// timeout may be written.
 //
 //	temporal: {startToCloseTimeout: 10s}
 //
-// Parse translates it while it reads, so nothing behind Parse knows of the system. In defaults, services and steps
-// the fields of the lower mapping replace those of the upper one, each as a whole. What comes of them is the whole
-// policy of the place: nothing that is written in other words shows through from above.
+// Parse translates it while it reads, so later code does not know the system. In defaults, services and steps the
+// fields of the lower mapping replace those of the upper one, each as a whole. Their result is the whole policy of the
+// place: nothing that is written in other words is inherited from above.
 //
 // The functions get a mapping as [Value.Any] gives it. The errors they return are [*FieldError] values, and the
 // Origin of every limit and retry policy is the name of the field that set it; Parse makes places of both.
 type Form struct {
 	Key   string   // the key of the mapping
 	Kinds []string // kinds of the steps that it bounds: exec, task, …
-	// Step translates what bounds a step of that kind; the kind is "" for what several share.
+	// Step translates the limits of a step of that kind; the kind is "" for settings that several kinds share.
 	Step func(fields any, kind string) (Settings, []Note, error)
-	// Complete checks the policy of a step that the form bounds, with what the step inherits. If it is nil, every
+	// Complete checks the policy of a step with the form's words, with its inherited settings. If it is nil, every
 	// policy is valid.
 	Complete func(p policy.Policy) error
-	// Run translates what stands at the top of a flow.
+	// Run translates the mapping at the top of a flow.
 	Run func(fields any) (RunSettings, []Note, error)
 	// Schema is a JSON object of two JSON Schemas: "step" for the mapping in steps, services and defaults, "run" for
 	// the one at the top.
 	Schema []byte
 }
 
-// FieldError tells what is wrong with one field of a form's mapping: Path leads to it from the mapping, with list items
-// by their index from 0; Key is set if the field's name is wrong and not its value; Msg says what is wrong.
+// FieldError describes an error of one field of a form's mapping: Path leads to it from the mapping, with list items by
+// their index from 0; Key is set if the field's name is wrong and not its value; Msg describes the error.
 type FieldError = decode.Error
 
-// Note says that a field of a form has no counterpart.
+// Note notes that a field of a form has no counterpart.
 type Note struct {
 	Path []string // down to the field, from the form's mapping
 	File string   // the file of the field; set by Parse, as Pos is
@@ -47,14 +47,14 @@ type Note struct {
 	Msg  string
 }
 
-// formed is what one place says in the words of a form, with what it inherits.
+// formed is the policy of one place in the words of a form, with the inherited fields.
 type formed struct {
 	form     *Form
-	fields   *tree.Node // each with the place where it stands
+	fields   *tree.Node // each with its place
 	settings Settings
 }
 
-// withForms returns the keys of a mapping that may hold those of forms, too.
+// withForms returns the keys of a mapping that may also have those of forms.
 func (p *parsing) withForms(native []string) []string {
 	if len(p.forms) == 0 {
 		return native
@@ -66,8 +66,8 @@ func (p *parsing) withForms(native []string) []string {
 	return keys
 }
 
-// form finds the mapping in another system's words, and reports what contradicts it: a second one, or rivals, native
-// keys that say the same thing.
+// form finds the mapping in another system's words, and reports contradictions: a second one, or rivals, native keys
+// for the same settings.
 func (p *parsing) form(n *tree.Node, what string, rivals ...string) (*Form, *tree.Node) {
 	var found *Form
 	var fields *tree.Node
@@ -144,7 +144,7 @@ func (p *parsing) translate(form *Form, n, fields *tree.Node, above *formed, kin
 	return &formed{form, fields, settings}
 }
 
-// note keeps what has no counterpart, once: what defaults say every step says.
+// note keeps a field that has no counterpart once: every step inherits a note of the defaults.
 func (p *parsing) note(form *Form, fields *tree.Node, notes []Note) {
 	for _, n := range notes {
 		n.Msg = form.Key + ": " + n.Msg
@@ -170,8 +170,8 @@ func (p *parsing) limitOrigin(fields *tree.Node, l *policy.Limit) {
 	}
 }
 
-// shared reads what defaults or a service say in the words of a form, into their settings. above is what they inherit
-// so, and base the policy they inherit. It returns what their steps inherit.
+// shared reads the form's words in the defaults or a service into their settings. above is what they inherit in those
+// words, and base the policy they inherit. It returns what their steps inherit.
 func (p *parsing) shared(n *tree.Node, s *Settings, what string, above *formed, base policy.Policy) *formed {
 	form, fields := p.form(n, what, "retry", "timeout")
 	if form == nil {
@@ -202,7 +202,7 @@ func (b *formed) lay(p *policy.Policy, queue *string, priority **int32, base pol
 	}
 }
 
-// formOfStep bounds a step in the words of a form: by a mapping of its own, or by what it inherits.
+// formOfStep limits a step in the words of a form: by its own mapping, or by what it inherits.
 func (p *parsing) formOfStep(n *tree.Node, s *Step) {
 	kind := ""
 	if s.Action != nil {
@@ -239,7 +239,7 @@ func (p *parsing) complete(form *Form, whole policy.Policy, at tree.Pos) {
 	}
 }
 
-// withdraw takes from a step what it inherits in words that do not bound steps of its kind.
+// withdraw removes from a step the inherited settings in words that do not apply to steps of its kind.
 func (b *formed) withdraw(p *policy.Policy, base policy.Policy) {
 	if p.Retry == nil && base.Retry != nil && base.Retry == b.settings.Policy.Retry {
 		p.Retry = policy.DefaultRetry()
@@ -252,7 +252,7 @@ func (b *formed) withdraw(p *policy.Policy, base policy.Policy) {
 	}
 }
 
-// formOfRun reads what stands at the top of a flow in the words of a form.
+// formOfRun reads the form's mapping at the top of a flow.
 func (p *parsing) formOfRun(n *tree.Node) {
 	form, fields := p.form(n, "the run", runKeys...)
 	if form == nil {

@@ -90,7 +90,7 @@ func (g *group) load(p *plan, s *scope) error {
 const maxItems = 1_000_000
 
 // beginGroup begins a forEach and its first items. The machine numbers steps in the order of the commands that make
-// them, so the items can name their group before it is recorded.
+// them, so the items can refer to their group before it is recorded.
 func (t *turn) beginGroup(def int32) {
 	p := &t.def.plans[def]
 	g := t.groupOf(def)
@@ -121,7 +121,7 @@ func (t *turn) resume(def int32) {
 	t.fill(def, g)
 }
 
-// countItems returns how many items a forEach has, also of those that have not begun. It returns false if the
+// countItems returns the number of items of a forEach, including those that have not begun. It returns false if the
 // step is not a forEach, or its list cannot be evaluated.
 func (d *definition) countItems(r *core.Run, s *core.Step) (int, bool) {
 	def, known := d.ordinal(s)
@@ -142,7 +142,7 @@ func (d *definition) countItems(r *core.Run, s *core.Step) (int, bool) {
 	return len(g.list), true
 }
 
-// count takes stock of the items there are: those of a loaded run, or results kept from an earlier one.
+// count counts the existing items: those of a loaded run, or results kept from an earlier one.
 func (t *turn) count(g *group) {
 	g.grow(len(g.list))
 	g.open, g.done = 0, 0
@@ -195,7 +195,7 @@ func (t *turn) closeItem(def int32, s *core.Step) {
 }
 
 // results returns the list of the items' outputs, null for an item that did not succeed, and the failure of the first
-// item that the run minds.
+// item that counts as one.
 func (t *turn) results(item *plan, g *group) ([]byte, *policy.Failure) {
 	output := make([]byte, 0, 2+8*len(g.list))
 	output = append(output, '[')
@@ -205,7 +205,7 @@ func (t *turn) results(item *plan, g *group) ([]byte, *policy.Failure) {
 		if i > 0 {
 			output = append(output, ',')
 		}
-		if int(id) >= len(t.run.Steps) { // skipped in this very turn
+		if int(id) >= len(t.run.Steps) { // skipped in the same turn
 			output = append(output, "null"...)
 			continue
 		}
@@ -216,7 +216,7 @@ func (t *turn) results(item *plan, g *group) ([]byte, *policy.Failure) {
 			output = append(output, "null"...)
 		}
 		if s.Phase != core.StepSucceeded && s.Phase != core.StepSkipped && !item.tolerant(s) {
-			// One that failed outweighs one that was only cancelled.
+			// A failed item outweighs a cancelled one.
 			if first == nil || first.Phase == core.StepCancelled && s.Phase != core.StepCancelled {
 				first = s
 			}

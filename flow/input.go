@@ -13,6 +13,7 @@ import (
 	xlanguage "golang.org/x/text/language"
 	"golang.org/x/text/message"
 
+	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
@@ -23,7 +24,7 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("a schema of another place, %s, is not read; write it into the flow", url)
 }
 
-// inputSchema compiles the input's schema and reports what is wrong with it at its place.
+// inputSchema compiles the schema of the input and reports its errors at their places.
 func (b *builder) inputSchema() {
 	n := tree.NodeOf(b.doc.Input)
 	if n == nil || n.Kind == tree.Null {
@@ -65,7 +66,7 @@ func (b *builder) inputSchema() {
 	b.Fail(n.Pos, "", "not a JSON Schema: %s", strings.TrimPrefix(err.Error(), "jsonschema: "))
 }
 
-// inputError lists what is wrong with a run's input.
+// inputError lists the errors of a run's input.
 type inputError struct {
 	Workflow string
 	Problems []inputProblem
@@ -85,9 +86,9 @@ func (e *inputError) Error() string {
 	return fmt.Sprintf("the input does not fit flow %q: %s", e.Workflow, strings.Join(texts, "; "))
 }
 
-// CheckInput checks a run's input against the flow's schema and fills in what its properties have as default. A flow
-// without a schema takes the keys that its expressions use, and no others. No input is an empty object where the flow
-// has a schema or uses keys, else null. The error names everything that is wrong with it.
+// CheckInput checks a run's input against the flow's schema and fills in the defaults of its properties. A flow without
+// a schema takes the keys that its expressions use, and no others. No input is an empty object where the flow has a
+// schema or uses keys, else null. The error lists all its mistakes.
 func (d *Document) CheckInput(input []byte) ([]byte, error) {
 	checked, err := d.checkInput(input)
 	if err != nil {
@@ -172,7 +173,7 @@ func (d *Document) checkUsed(def *definition, v any) error {
 	return nil
 }
 
-// add says what is wrong at a place; a property that is missing or not known is a place of its own.
+// add adds an error of a place; a missing or unknown property is its own place.
 func (e *inputError) add(leaf *jsonschema.ValidationError) {
 	at := inputPath(leaf.InstanceLocation)
 	switch k := leaf.ErrorKind.(type) {
@@ -189,7 +190,7 @@ func (e *inputError) add(leaf *jsonschema.ValidationError) {
 	}
 }
 
-// unknown adds a property that is not known, unless that was said with a hint.
+// unknown adds an unknown property, unless it was reported with a hint.
 func (e *inputError) unknown(path string) {
 	if !slices.ContainsFunc(e.Problems, func(p inputProblem) bool { return p.Path == path }) {
 		e.Problems = append(e.Problems, inputProblem{path, "not known"})
@@ -255,4 +256,58 @@ func inputPath(location []string) string {
 		}
 	}
 	return b.String()
+}
+
+// keywords of JSON Schema, by what stands under them.
+var (
+	schemaKeywords = []string{ // a schema
+		"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then",
+		"unevaluatedItems", "unevaluatedProperties", "contentSchema",
+	}
+	schemaLists    = []string{"allOf", "anyOf", "oneOf", "prefixItems"}
+	schemaMappings = []string{"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
+	otherKeywords  = []string{
+		"type", "enum", "const", "default", "required", "title", "description", "examples", "format", "pattern",
+		"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
+		"minItems", "maxItems", "uniqueItems", "minContains", "maxContains", "minProperties", "maxProperties",
+		"dependentRequired", "dependencies", "deprecated", "readOnly", "writeOnly", "contentEncoding",
+		"contentMediaType", "$schema", "$id", "$ref", "$anchor", "$dynamicRef", "$dynamicAnchor",
+		"$vocabulary", "$comment",
+	}
+	allKeywords = slices.Concat(schemaKeywords, schemaLists, schemaMappings, otherKeywords)
+)
+
+// keywords refuses words in a schema that mean nothing there. JSON Schema itself passes over them, so that a property
+// which stands beside properties, or a misspelt word, would check nothing. Words that begin with x- are anybody's.
+func (b *builder) keywords(schema *tree.Node) {
+	if schema.Kind != tree.Mapping {
+		return
+	}
+	for _, f := range schema.Fields {
+		switch {
+		case slices.Contains(schemaKeywords, f.Name):
+			b.keywords(f.Value)
+		case slices.Contains(schemaLists, f.Name):
+			for _, item := range f.Value.Items {
+				b.keywords(item)
+			}
+		case slices.Contains(schemaMappings, f.Name):
+			for _, property := range f.Value.Fields {
+				b.keywords(property.Value)
+			}
+		case !slices.Contains(otherKeywords, f.Name) && !strings.HasPrefix(f.Name, "x-"):
+			b.Fail(f.Pos, keywordHint(schema, f), "JSON Schema has no word %q", f.Name)
+		}
+	}
+}
+
+// keywordHint returns what may be meant by a word that JSON Schema does not have.
+func keywordHint(schema *tree.Node, f tree.NodeField) string {
+	if hint := nearest.Hint(f.Name, allKeywords); hint != "" {
+		return hint
+	}
+	if schema.Get("properties") == nil && schema.Get("type") == nil {
+		return "write properties: {" + f.Name + ": {type: string}}"
+	}
+	return "properties stand under properties; a word of your own begins with x-"
 }

@@ -32,7 +32,7 @@ func (b *builder) itemName(p *plan, s *Step) {
 	}
 }
 
-// itemNames returns the names of a group's items, in their order; nil: it is not known.
+// itemNames returns the names of a group's items, in their order, or nil if it is not known.
 func (d *definition) itemNames(r *core.Run, s *core.Step) []string {
 	def, known := d.ordinal(s)
 	if !known || d.plans[def].item < 0 || s.Group != core.NoStep {
@@ -72,7 +72,7 @@ func (d *definition) titleOf(r *core.Run, s *core.Step) string {
 	return fmt.Sprintf("step %q%s", s.Key(), d.inParentheses(r, s))
 }
 
-// inParentheses returns the name of the item that a step is, as it follows the step's key; "" if it is none.
+// inParentheses returns the name of an item, to follow the step's key, or "" if the step is not an item.
 func (d *definition) inParentheses(r *core.Run, s *core.Step) string {
 	if s.Group == core.NoStep || s.Item < 0 {
 		return ""
@@ -87,7 +87,7 @@ func (d *definition) inParentheses(r *core.Run, s *core.Step) string {
 func (p *plan) nameOf(sc *scope) string {
 	name := ""
 	if p.itemName != nil {
-		name, _ = p.itemName.Text(sc) // an item without a value for its name has that of its text
+		name, _ = p.itemName.Text(sc) // an item without a value for its name gets that of its text
 	}
 	if name == "" {
 		name = textOfItem(sc.item, p.axes)
@@ -141,7 +141,7 @@ func (s *scope) Items(def int32) []*expr.Step {
 		for len(out) <= int(step.Item) {
 			out = append(out, nil)
 		}
-		out[step.Item] = stepValue(step)
+		out[step.Item] = s.valueOf(step)
 	}
 	for i := range out {
 		if out[i] == nil {

@@ -26,7 +26,7 @@ const (
 	Info    Severity = "info"
 )
 
-// Finding is something a document may say, and probably does not mean.
+// Finding is a setting that is allowed in a document but probably a mistake.
 type Finding struct {
 	File     string
 	Pos      tree.Pos
@@ -36,7 +36,7 @@ type Finding struct {
 	Msg      string
 }
 
-// The codes of what is found in flows only.
+// The codes of findings that only flows have.
 const (
 	lintUnusedService  = "unused-service"
 	lintUnusedTemplate = "unused-template" // or a parameter of one
@@ -50,6 +50,8 @@ const (
 	lintUnusedSecret   = "unused-secret"
 	lintUnusedVariable = "unused-variable"
 	lintWrongEnding    = "ending-not-allowed"
+	lintWaitEatsLimit  = "wait-counts" // a limit counts the wait for a mutex
+	lintOtherBraces    = "no-expression"
 )
 
 func (f Finding) String() string {
@@ -60,8 +62,8 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s: %s", text, f.Severity, f.Msg)
 }
 
-// Lint looks for limits that contradict each other or what the step does, deadlines that have passed, services nobody
-// uses and waits without an end. The document has been compiled without error.
+// Lint looks for limits that contradict each other or the step's action, deadlines that have passed, unused services
+// and waits without an end. The document has been compiled without error.
 func Lint(doc *Document, now core.Time) []Finding {
 	def, err := doc.definition()
 	if err != nil {
@@ -115,8 +117,8 @@ func (l *linter) add(severity Severity, at tree.Pos, code, step, format string, 
 	l.findings = append(l.findings, f)
 }
 
-// hook looks at a hook's policy. The run's limit does not bound it, and of the limit that every hook has nobody needs
-// to be told.
+// hook looks at a hook's policy. The run's limit does not bound it, and the default limit of every hook is not worth a
+// finding.
 func (l *linter) hook(spec *core.StepSpec) {
 	p := spec.Policy
 	if p.ScheduleToClose != nil && contains([]string{hookOrigin, notifyOrigin}, p.ScheduleToClose.Origin) {
@@ -154,7 +156,7 @@ func (l *linter) once(severity Severity, origin string, at tree.Pos, code, step,
 		message = fmt.Sprintf("step %q: %s", step, message)
 	}
 	l.add(severity, at, code, step, "%s", message)
-	if file, pos, known := tree.CutPlace(origin); known { // where it was set says more than where the step stands
+	if file, pos, known := tree.CutPlace(origin); known { // the setting's place is more useful than the step's
 		last := &l.findings[len(l.findings)-1]
 		last.File, last.Pos = file, pos
 	}
@@ -250,14 +252,16 @@ func (l *linter) templates() {
 func (l *linter) step(s *Step, p *plan) {
 	l.policy(s.Name, s.pos, &p.spec.Policy, l.runLimit())
 	l.limits(s)
+	l.eaten(s, &p.spec.Policy)
+	l.absent(s, p)
 	if l.doc.FailFast && (s.Trigger == anyFailed || s.Trigger == allFailed) {
 		l.add(Warning, s.pos, lintTriggerUnused, s.Name,
 			"step %q never begins: with failFast the run ends when something fails; use hooks", s.Name)
 	}
 	switch action := s.Action.(type) {
 	case *Exec:
-		l.absent(s, p)
 		l.exits(s, action)
+		l.braces(s, action)
 	case *Wait:
 		if endless(&p.spec.Policy) && !l.bounded() && len(action.Steps) == 0 {
 			l.add(Info, s.pos, lintEndlessWait, s.Name,
@@ -271,8 +275,7 @@ func (l *linter) step(s *Step, p *plan) {
 	}
 }
 
-// exits looks for a process whose exit code is to be allowed by the word for failures that a process tells in its own
-// words.
+// exits looks for a process whose exit code is to be allowed with the word for failures that a process reports itself.
 func (l *linter) exits(s *Step, e *Exec) {
 	if !slices.Contains(s.ContinueOn, EndFailed) || slices.Contains(s.ContinueOn, EndError) ||
 		speaksOf(e, "PAWL_OUTPUT") || l.inLines(s) {
@@ -280,17 +283,18 @@ func (l *linter) exits(s *Step, e *Exec) {
 	}
 	severity := Warning
 	if e.Shell.IsZero() {
-		severity = Info // the program may tell its failures
+		severity = Info // the program may report its failures
 	}
 	l.add(severity, s.pos, lintWrongEnding, s.Name, "step %q: an exit code other than 0 is an error, which "+
 		"continueOn: [failed] does not allow; write continueOn: [error]", s.Name)
 }
 
-// absent looks for parts of the input in a command that a run need not have. Without them the step fails.
+// absent looks for parts of the input in a condition or a command that a run need not have. Without them the step
+// fails.
 func (l *linter) absent(s *Step, p *plan) {
 	var told []string
-	p.payload.Programs(func(e *expr.Program) {
-		for _, key := range e.Absent() {
+	look := func(keys []string) {
+		for _, key := range keys {
 			if slices.Contains(told, key) || p.when != nil && p.when.Asks(key) {
 				continue
 			}
@@ -298,7 +302,13 @@ func (l *linter) absent(s *Step, p *plan) {
 			l.add(Warning, s.pos, lintInputAbsent, s.Name, "step %q fails in a run without %s: give it a default, "+
 				"list it under required, or write %s ?? 'a default'", s.Name, key, key)
 		}
-	})
+	}
+	if p.when != nil {
+		look(p.when.Unsure())
+	}
+	if _, process := s.Action.(*Exec); process {
+		p.payload.Programs(func(e *expr.Program) { look(e.Absent()) })
+	}
 }
 
 // limits looks at the limits that the step itself sets: shared ones need not make sense for each of the steps.
@@ -327,7 +337,7 @@ func (l *linter) inLines(s *Step) bool {
 	return l.doc.Defaults.Exec != nil && l.doc.Defaults.Exec.Results == resultsInLines
 }
 
-// pointless returns why a limit makes no sense for what a step does; "" if it makes sense.
+// pointless explains why a limit is useless for a step's action, or returns "" if it is useful.
 func pointless(action Action, kind policy.LimitKind, inLines bool) (severity Severity, code, why string) {
 	attempts := kind != policy.LimitScheduleToClose && kind != policy.LimitWait
 	switch action := action.(type) {
@@ -353,7 +363,7 @@ func pointless(action Action, kind policy.LimitKind, inLines bool) (severity Sev
 				"a request gives no heartbeat, so heartbeat ends it in any case; use inactivity"
 		}
 	case *Exec:
-		asked := action.Results == resultsInLines // whoever asks for lines knows what they are for
+		asked := action.Results == resultsInLines // an explicit results: lines needs no warning
 		if kind == policy.LimitHeartbeat && !asked && !speaksOf(action, "heartbeat") {
 			return Info, lintNoSignOfLife,
 				`only a line {"pawl": {"heartbeat": …}} on stdout is a heartbeat; ` +
@@ -371,7 +381,7 @@ func pointless(action Action, kind policy.LimitKind, inLines bool) (severity Sev
 	return "", "", ""
 }
 
-// speaksOf reports whether the word stands somewhere in what is run.
+// speaksOf reports whether the word occurs somewhere in the program's text.
 func speaksOf(e *Exec, word string) bool {
 	text, err := json.Marshal([]any{e.Command.Any(), e.Shell.Any()})
 	return err == nil && strings.Contains(string(text), word)
@@ -382,7 +392,7 @@ func endless(p *policy.Policy) bool {
 	return p.Wait == nil && p.ScheduleToClose == nil && (p.Deadline == nil || p.Deadline.At == 0)
 }
 
-// bounded reports whether the run itself comes to an end.
+// bounded reports whether the run itself has an end.
 func (l *linter) bounded() bool {
 	limits := l.doc.Limits
 	return limits.Run != nil || limits.Execution != nil || limits.Deadline != nil
@@ -409,12 +419,12 @@ func (l *linter) sleep(s *Step, p *plan) {
 	}
 }
 
-// lintEachNode is what is found in limits that a cluster does not hold as one server does.
+// lintEachNode is the finding for limits that each node of a cluster counts separately.
 const lintEachNode = "limit-of-each-node"
 
-// LintNodes says which limits of a document mean something else on the nodes of a cluster than on one server. Each node
-// counts for its own runs, so a limit of 1 excludes nothing there: that is a warning. The document has been compiled
-// without error.
+// LintNodes returns which limits of a document mean something else on the nodes of a cluster than on one server. Each
+// node counts for its own runs, so a limit of 1 excludes nothing there: that is a warning. The document has been
+// compiled without error.
 func LintNodes(doc *Document) []Finding {
 	l := linter{doc: doc}
 	for _, q := range doc.Queues {

@@ -9,17 +9,17 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// A step with forEach and without an action is a loop: other steps name it with each and are done once for each of its
-// items. An item of such a step begins when what it needs has ended for that item; nothing waits for other items. Loops
-// may stand in loops, and items may make more items.
+// A step with forEach and without an action is a loop: other steps name it with each and run once for each of its
+// items. An item of such a step begins when its needs have ended for that item; nothing waits for other items. Loops
+// may contain loops, and items may make more items.
 //
-// All of it is kept as steps: an item of a loop is a recorded value, which says where it came from. So the items of a
-// loop are numbered in the order in which they were found, and a run that was loaded finds the same ones.
+// Everything is stored as steps: an item of a loop is a recorded value with its origin. So the items of a loop are
+// numbered in the order in which they were found, and a run that was loaded finds the same ones.
 
-// loop is what is known of a loop's items.
+// loop is the state of a loop's items.
 type loop struct {
 	items   []loopItem
-	lists   map[int32]*loopList // lists by the item of the loop around it, 0 where there is none
+	lists   map[int32]*loopList // lists by the item of the loop around it, 0 if there is none
 	open    int                 // lists that are not known yet, and items that may make more
 	dead    bool                // a list never comes: what it is made of did not succeed
 	failure *policy.Failure     // failure of the first list that cannot be evaluated
@@ -28,8 +28,8 @@ type loop struct {
 
 type loopItem struct {
 	value  any
-	parent int32    // the item of the loop around it, 0 where there is none
-	after  int32    // the item that made it, or -1: it stood in the list
+	parent int32    // the item of the loop around it, 0 if there is none
+	after  int32    // the item that made it, or -1 if it is from the list
 	more   progress // whether it is known what it makes
 }
 
@@ -49,14 +49,14 @@ const (
 	progressDead
 )
 
-// loopRecord is what is recorded of an item.
+// loopRecord is the recorded form of an item.
 type loopRecord struct {
 	Value  json.RawMessage `json:"value"`
 	Parent int32           `json:"in,omitempty"`
 	After  int32           `json:"after"`
 }
 
-// upstreamType is the type of a group's failure that only says: what its items need did not succeed.
+// upstreamType is the type of the failure of a group whose items' needs did not succeed.
 const upstreamType = core.FailureUpstream
 
 func (d *decider) loopOf(def int32) *loop {
@@ -127,12 +127,12 @@ func (d *decider) beneath(from, n, at int32, f func(n int32) bool) bool {
 	return true
 }
 
-// inside returns the loop next inside from, on the way to this loop; from -1 is the run itself.
+// inside returns the loop directly inside from, on the way to this loop; from -1 is the run itself.
 func (p *plan) inside(from int32) int32 {
 	return p.path[slices.Index(p.path, from)+1]
 }
 
-// listState says how far a loop's list for one item of the loop around it is.
+// listState returns the state of a loop's list for one item of the loop around it.
 func (d *decider) listState(def, parent int32) stepState {
 	switch list := d.loopOf(def).list(parent); {
 	case list.state == progressDead || list.state == progressDone && list.open == 0 && list.dead:
@@ -144,7 +144,7 @@ func (d *decider) listState(def, parent int32) stepState {
 	}
 }
 
-// itemState says how an item of a step with each is doing.
+// itemState returns the state of an item of a step with each.
 func (t *turn) itemState(def, n int32) stepState {
 	g := t.groupOf(def)
 	if int(n) >= len(g.items) || g.items[n] == core.NoStep {
@@ -160,7 +160,7 @@ func (t *turn) itemState(def, n int32) stepState {
 	return t.classify(t.def.plans[def].item, &t.run.Steps[id])
 }
 
-// under says how the part of a step is doing that belongs to item n of the loop around both.
+// under returns the state of the part of a step that belongs to item n of the loop around both.
 func (t *turn) under(def, around, n int32) stepState {
 	p := &t.def.plans[def]
 	if p.loop == around {
@@ -185,7 +185,7 @@ func (t *turn) under(def, around, n int32) stepState {
 	return state
 }
 
-// needed says whether all that an item needs has ended, and whether it ended well.
+// needed reports whether all needs of an item have ended, and whether they ended well.
 func (t *turn) needed(p *plan, n int32) (ended, well bool) {
 	well = true
 	for i, need := range p.needs {

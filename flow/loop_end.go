@@ -96,7 +96,7 @@ func (t *turn) tryLater() {
 	t.touched = nil
 }
 
-// endLoop ends a loop all of whose items are known, and what stands in it.
+// endLoop ends a loop all of whose items are known, and the steps in it.
 func (t *turn) endLoop(def int32) {
 	p, l := &t.def.plans[def], t.loopOf(def)
 	if l.open > 0 || p.loop >= 0 && !t.loopOf(p.loop).ended {
@@ -178,7 +178,7 @@ func (t *turn) endEach(def int32) {
 	t.finish(def, output, failure)
 }
 
-// itemOutput returns the output of an item of a step with each, null where it did not succeed.
+// itemOutput returns the output of an item of a step with each, null if it did not succeed.
 func (t *turn) itemOutput(def, n int32) []byte {
 	if id := t.groupOf(def).items[n]; int(id) < len(t.run.Steps) {
 		if s := &t.run.Steps[id]; s.Phase == core.StepSucceeded && json.Valid(s.Output) {

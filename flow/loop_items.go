@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// beginLoop begins a loop, with what stands in it.
+// beginLoop begins a loop, with the steps in it.
 func (t *turn) beginLoop(def int32) {
 	p := &t.def.plans[def]
 	v, err := t.evalList(p, t.scope())
@@ -38,7 +38,7 @@ func (t *turn) evalList(p *plan, s *scope) ([]any, error) {
 	return g.list, err
 }
 
-// resumeLoop takes up a loop of a run that was loaded, with what stands in it.
+// resumeLoop restores a loop of a loaded run, with the steps in it.
 func (t *turn) resumeLoop(def int32) {
 	for _, member := range t.def.plans[def].tree {
 		p := &t.def.plans[member]
@@ -75,7 +75,7 @@ func (t *turn) resumeLoop(def int32) {
 	t.touch(def)
 }
 
-// restoreList marks what is known of a list, and of what its items make.
+// restoreList restores the items of a list, and those that its items make.
 func (t *turn) restoreList(def, parent int32) {
 	l, p := t.loopOf(def), &t.def.plans[def]
 	list := l.list(parent)
@@ -117,7 +117,7 @@ func (t *turn) restoreItems(def int32) {
 	}
 }
 
-// fillList records the items of a list, and lets them begin.
+// fillList records the items of a list, and allows them to begin.
 func (t *turn) fillList(def, parent int32, values []any) {
 	l := t.loopOf(def)
 	list := l.list(parent)
@@ -315,7 +315,7 @@ func (t *turn) beginItem(def, n int32, well bool) {
 	g.open++
 }
 
-// note remembers the state of a step that a command of this turn makes.
+// note remembers the state of a step that a command of this turn creates.
 func (t *turn) note(id core.StepID, state stepState) {
 	if t.made == nil {
 		t.made = map[core.StepID]stepState{}
@@ -323,7 +323,7 @@ func (t *turn) note(id core.StepID, state stepState) {
 	t.made[id] = state
 }
 
-// itemClosed lets begin what waited for an item of a step with each.
+// itemClosed begins items that waited for an item of a step with each.
 func (t *turn) itemClosed(def, n int32) {
 	g, p := t.groupOf(def), &t.def.plans[def]
 	if !g.mark(n) {

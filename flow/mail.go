@@ -11,7 +11,7 @@ import (
 // Mail sends a message by SMTP.
 type Mail struct {
 	Server         tree.Value // host or host:port; the port's default is 587
-	TLS            tree.Value // starttls, which is the default, implicit, which is that of port 465, or none
+	TLS            tree.Value // starttls, which is the default, implicit, which is the mode of port 465, or none
 	User, Password tree.Value
 	From, To       tree.Value // addresses; To is a text or a list of texts, each with one address or several
 	Subject, Text  tree.Value
@@ -24,7 +24,7 @@ var (
 	mailTLS  = []string{"starttls", "implicit", "none"}
 )
 
-// mail reads what a message says and who gets it.
+// mail reads the text and the recipients of a message.
 func (p *parsing) mail(n *tree.Node) Action {
 	m := &Mail{}
 	if !p.object(n, "mail", mailKeys) {

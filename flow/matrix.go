@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// The keys of a matrix that are no axes.
+// The keys of a matrix that are not axes.
 const (
 	matrixInclude = "include"
 	matrixExclude = "exclude"
@@ -56,7 +56,7 @@ func matrixOf(p *parsing, step *tree.Node) tree.Value {
 	return tree.ValueOf(n)
 }
 
-// listHint says what to write in place of a value that is no list.
+// listHint suggests what to write in place of a value that is not a list.
 func listHint(n *tree.Node) string {
 	if n.Kind == tree.Text && strings.Contains(n.Text, "${{") && !strings.Contains(n.Text, "}}") {
 		return expr.EndIt
@@ -110,11 +110,12 @@ func axesOf(matrix *tree.Node) []string {
 	return axes
 }
 
-// hasList reports whether a step is done for each of several items of its own, or is a loop.
+// hasList reports whether a step runs for several items of its own, or is a loop.
 func hasList(s *Step) bool { return !s.ForEach.IsZero() || !s.Matrix.IsZero() }
 
-// product returns the combinations of a matrix, as GitHub Actions has them: the last axis changes first; what exclude
-// matches is left out; what include has is added to the combinations that it fits, or stands alone.
+// product returns the combinations of a matrix, in the way of GitHub Actions: the last axis changes first; those that
+// exclude matches are left out; an entry of include is added to the combinations that it fits, or is a combination of
+// its own.
 func product(p *plan, matrix any) ([]any, error) {
 	m, ok := matrix.(map[string]any)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// told lists the steps that tell somebody of an outcome. Nobody is told of a cancel: whoever cancelled knows.
+// told lists the steps that send notices of an outcome. There are no notices of a cancel: whoever cancelled knows.
 func (d *definition) told(r *core.Run) []int32 {
 	about := noticeOf(r)
 	var out []int32
@@ -24,7 +24,7 @@ func (d *definition) told(r *core.Run) []int32 {
 	return out
 }
 
-// noticeOf says what there is to tell of a run that closes.
+// noticeOf returns the notice of a run that closes.
 func noticeOf(r *core.Run) string {
 	switch {
 	case r.Closing.Phase.Failed():
@@ -36,7 +36,8 @@ func noticeOf(r *core.Run) string {
 	}
 }
 
-// warn tells of the run's first warning. That somebody is not told is recorded, too: it is decided once.
+// warn sends a notice of the run's first warning. The decision not to send one is recorded, too, so that it is made
+// once.
 func (t *turn) warn() {
 	if t.run.Warned == nil || t.warned {
 		return
@@ -54,8 +55,8 @@ func (t *turn) warn() {
 	}
 }
 
-// notice returns the notice of the run for those who are told. It is made of recorded values, so that each attempt to
-// send it says the same.
+// notice returns the notice of the run for its recipients. It is made of recorded values, so that each attempt to send
+// it has the same text.
 func (s *scope) notice() *expr.Notice {
 	w, c := s.run.Warned, s.run.Closing
 	def, known := s.def.ordinal(s.step)
@@ -69,7 +70,7 @@ func (s *scope) notice() *expr.Notice {
 	}
 }
 
-// warning tells that a limit is going to expire.
+// warning describes a limit that is going to expire.
 func (s *scope) warning(w *core.Warning) *expr.Notice {
 	left := duration.Format(max(w.Deadline.Sub(s.now), 0).Round(time.Millisecond))
 	who, of := s.run.Workflow, ""
@@ -88,7 +89,7 @@ func (s *scope) warning(w *core.Warning) *expr.Notice {
 	}
 }
 
-// ending tells how the run ends.
+// ending describes how the run ends.
 func (s *scope) ending(c *core.Closing) *expr.Notice {
 	outcome := strings.ReplaceAll(c.Phase.String(), "_", " ")
 	v := &expr.Notice{On: noticeOf(s.run), Subject: s.run.Workflow + " " + outcome}
@@ -111,8 +112,8 @@ func (s *scope) ending(c *core.Closing) *expr.Notice {
 	return v
 }
 
-// whichRun names the run in a sentence that begins with it, by the name that somebody chose for it. A chain that was
-// given none has the id of its first run for a name, which would be another run than the one to look at.
+// whichRun names the run at the beginning of a sentence, by the name that somebody chose for it. A chain without a
+// chosen name has the id of its first run as its name, which would be another run than the one to look at.
 func (s *scope) whichRun() string {
 	run := s.run.WorkflowID
 	if _, err := core.ParseRunID(run); err == nil || run == "" {
@@ -126,7 +127,7 @@ func (s *scope) howToLook() string { return "To look at it: pawl run show " + s.
 // maxNamed is how many steps a notice names.
 const maxNamed = 5
 
-// whyStopped says why no further attempt of a step followed, where its failure does not say it.
+// whyStopped explains why no further attempt of a step followed, if its failure does not.
 var whyStopped = map[policy.Reason]string{
 	policy.ReasonAttemptsExhausted: "all its attempts are used up",
 	policy.ReasonRetriesOff:        "it has no retries",
@@ -138,7 +139,7 @@ var whyStopped = map[policy.Reason]string{
 	policy.ReasonOperator:          "an operator decided so",
 }
 
-// badSteps tells which steps ended badly, the first of them first.
+// badSteps names the steps that ended badly, in the order in which they ended.
 func (s *scope) badSteps() []string {
 	var bad []*core.Step
 	for i := range s.run.Steps {
@@ -155,7 +156,11 @@ func (s *scope) badSteps() []string {
 		if step.Attempt > 0 {
 			text += fmt.Sprintf(" in attempt %d", step.Attempt)
 		}
-		if why := whyStopped[step.Reason]; why != "" {
+		reason := step.Reason
+		if reason == policy.ReasonNotMatched && step.Once() {
+			reason = policy.ReasonRetriesOff
+		}
+		if why := whyStopped[reason]; why != "" {
 			text += ": " + why
 		}
 		lines = append(lines, text+".")

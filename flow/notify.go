@@ -11,13 +11,13 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Notify is one who is told of what becomes of runs.
+// Notify is one recipient of notices about runs.
 type Notify struct {
 	On   []string // failure, which is the default, recovery, warning
 	Step *Step    // how: its action is an exec, an http, a mail or a task
 }
 
-// The subjects of a notice.
+// The subjects of notices.
 const (
 	noticeFailure  = "failure"
 	noticeRecovery = "recovery"
@@ -33,7 +33,7 @@ var (
 	}, notifyKinds...)
 )
 
-// A notice that says nothing itself is tried again for some minutes: who is to be told is often away for a moment.
+// A notice that sets no retry is tried again for some minutes: the recipient is often away for a moment.
 const (
 	notifyOrigin  = "default of notify"
 	notifyLimit   = 5 * time.Minute
@@ -43,7 +43,7 @@ const (
 // notifyName returns the name of a notifying step that has none.
 func notifyName(i int) string { return fmt.Sprintf("notify-%d", i+1) }
 
-// notify reads who is told: one, or a list.
+// notify reads the recipients: one, or a list.
 func (p *parsing) notify(n *tree.Node) []*Notify {
 	if n == nil || n.Kind == tree.Null {
 		return nil
@@ -81,7 +81,7 @@ func (p *parsing) notify(n *tree.Node) []*Notify {
 	return out
 }
 
-// noticeKinds reads what somebody is told of.
+// noticeKinds reads the subjects of which a recipient gets notices.
 func (p *parsing) noticeKinds(n *tree.Node) []string {
 	if n == nil || n.Kind == tree.Null {
 		return []string{noticeFailure}
@@ -130,9 +130,9 @@ func encodeNotify(entries []*Notify) tree.Value {
 	return tree.ValueOf(list)
 }
 
-// notify compiles the steps that tell somebody. Those that tell of a run's end run in the last stage, beside onExit, so
-// that other hooks need not wait for a receiver that is away. An entry that tells of a warning as well is two steps:
-// both may run.
+// notify compiles the steps that send notices. Notices of a run's end are sent in the last stage, beside onExit, so
+// that other hooks need not wait for a recipient that is away. An entry that also sends notices of warnings is two
+// steps, because both may run.
 func (b *builder) notify() {
 	for i, entry := range b.doc.Notify {
 		if entry.Step == nil || entry.Step.Action == nil {
@@ -177,7 +177,7 @@ func (b *builder) tell(stage hookStage, entry *Notify, s Step, notices []string)
 	}
 }
 
-// withNotice returns what tells somebody, with the notice where it does not say itself what is told.
+// withNotice returns the action that sends a notice, with the notice as its text unless the action has its own.
 func withNotice(a Action) Action {
 	switch a := a.(type) {
 	case *HTTP:

@@ -60,7 +60,7 @@ func overHTTP(base, over *HTTP) *HTTP {
 	return &out
 }
 
-// overMapping joins two mappings key by key; what is null in the upper one is taken away.
+// overMapping merges two mappings key by key; a null in the upper one removes the key.
 func overMapping(base, over tree.Value) tree.Value {
 	if base.IsZero() || over.IsZero() {
 		if over.IsZero() {
@@ -82,7 +82,7 @@ func overMapping(base, over tree.Value) tree.Value {
 	return tree.ValueOf(out)
 }
 
-// overContainer lays a container over that of the settings, field by field.
+// overContainer combines a container with that of the settings, field by field.
 func overContainer(base, over *Container) *Container {
 	switch {
 	case over == nil:

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Parse reads a flow from YAML or JSON and checks it whole. name is what errors call it; forms are the words of other
+// Parse reads a flow from YAML or JSON and checks all of it. name is its name in errors; forms are the words of other
 // systems that it understands. Every error is an [Errors] value, sorted by place, with the first of them if there are
 // very many.
 func Parse(name string, src []byte, forms ...Form) (*Document, error) {
@@ -20,7 +20,7 @@ func Parse(name string, src []byte, forms ...Form) (*Document, error) {
 
 // reading is how a document is read.
 type reading struct {
-	read func(path string) ([]byte, error) // see ParseFiles; nil: there are no other files
+	read func(path string) ([]byte, error) // see ParseFiles; nil if there are no other files
 }
 
 func parse(name string, src []byte, how reading, forms []Form) (*Document, error) {
@@ -55,7 +55,7 @@ type parsing struct {
 	reading
 	doc   *Document
 	whens map[*policy.Retry]*tree.Node // where retry conditions stand
-	// amounts are where the amounts of limits stand that are expressions.
+	// amounts are the places of the amounts of limits that are expressions.
 	amounts map[*policy.Limit]*tree.Node
 
 	forms    []Form
@@ -63,11 +63,11 @@ type parsing struct {
 	services map[string]service
 	notes    []Note
 	noted    map[string]bool
-	run      *Form   // the form of what stands at the top
+	run      *Form   // the form of the mapping at the top
 	found    []*Form // each form that is used, once
 
-	templates map[string]*template  // nil for one that is wrong, which was reported
-	roots     map[string]*tree.Node // the files of templates, read; nil for one that is wrong
+	templates map[string]*template  // nil for a wrong one, which was reported
+	roots     map[string]*tree.Node // the files of templates that were read; nil for a wrong one
 	files     map[string]string     // their texts
 }
 
@@ -106,54 +106,6 @@ func (p *parsing) object(n *tree.Node, what string, known []string) bool {
 	return true
 }
 
-// foreignKeys are keys of GitHub Actions, GitLab, Dagu and Argo, with what is written here.
-var foreignKeys = map[string]string{
-	"run": "exec", "script": "exec", "cmd": "exec", "if": "when", "depends_on": "needs", "depends": "needs",
-	"dependsOn": "needs", "dependencies": "needs", "id": "name", "strategy": "matrix", "withItems": "forEach",
-	"loop": "forEach", "uses": "template", "continue-on-error": "continueOn", "allow_failure": "continueOn",
-	"timeout-minutes": "timeout", "timeoutSec": "timeout", "activeDeadlineSeconds": "timeout", "retryPolicy": "retry",
-	"retryStrategy": "retry", "env_file": "dotenv", "vars": "env", "triggers": "cron", "args": "command",
-	"jobs": "steps", "stages": "steps", "tasks": "steps", "params": "input",
-	"inputs": "input", "arguments": "input", "schedule": "cron", "variables": "env", "handlerOn": "hooks",
-	"handlers": "hooks", "working-directory": "dir", "workingDir": "dir",
-	"workdir": "dir", "working_dir": "dir", "environment": "env", "entrypoint": "command",
-	"volumeMounts": "volumes", "mounts": "volumes", "binds": "volumes",
-	"pullPolicy": "pull", "imagePullPolicy": "pull",
-	"parallel": "concurrency", "parallelism": "concurrency", "max-parallel": "concurrency",
-	"maxActiveSteps": "concurrency",
-}
-
-// zoneKeys are what others call the zone of a schedule, where it stands outside of cron.
-var zoneKeys = []string{"timezone", "timeZone", "time_zone", "zone", "tz"}
-
-// foreignKey says what is written here in place of a key that other systems have.
-func foreignKey(key string, known []string) string {
-	if own := foreignKeys[key]; own != "" && contains(known, own) {
-		return "write " + own
-	}
-	inExec := key
-	if foreignKeys[key] != "" {
-		inExec = foreignKeys[key]
-	}
-	switch {
-	case contains(known, "cron") && contains(zoneKeys, key):
-		return "write cron: {schedule: …, zone: …}"
-	case slices.Equal(known, waitKeys) && key == "timeout":
-		return "timeout stands beside wait, not in it"
-	case contains(known, "exec") && contains(execKeys, inExec) && inExec != "container":
-		return inExec + " belongs in exec: {" + inExec + ": …}"
-	case contains(known, "exec") && (key == "image" || key == "container"):
-		return "write exec: {shell: …, container: IMAGE}"
-	case contains(known, "container") && key == "image":
-		return "write container: IMAGE"
-	case contains(known, "image"):
-		if contains(execKeys, inExec) {
-			return "write " + inExec + " beside container"
-		}
-	}
-	return ""
-}
-
 // missing reports that a mapping does not have a key it needs. Where it has an unknown key, that one was probably
 // meant and has been reported already.
 func (p *parsing) missing(n *tree.Node, known []string, hint, format string, args ...any) {
@@ -165,7 +117,7 @@ func (p *parsing) missing(n *tree.Node, known []string, hint, format string, arg
 	p.Fail(n.Pos, hint, format, args...)
 }
 
-// systems are those in whose words runs can be told.
+// systems are those in whose words runs can be shown.
 var systems = []string{"aether", "steep", "stevora", "temporal", "zart"}
 
 // wordsIn reads whose words a flow has.
@@ -192,7 +144,7 @@ func (p *parsing) text(n *tree.Node, what string) string {
 	return n.Text
 }
 
-// texts reads a list of texts; one text alone is a list of one.
+// texts reads a list of texts; a single text is a list of one.
 func (p *parsing) texts(n *tree.Node, what string) ([]string, []tree.Pos) {
 	if n == nil || n.Kind == tree.Null {
 		return nil, nil
@@ -215,7 +167,7 @@ func (p *parsing) texts(n *tree.Node, what string) ([]string, []tree.Pos) {
 	return texts, places
 }
 
-// whole reads a whole number; ok is false where there is no number.
+// whole reads a whole number; ok is false if there is no number.
 func (p *parsing) whole(n *tree.Node, what string, low, high int) (value int, ok bool) {
 	if n == nil || n.Kind == tree.Null {
 		return 0, false
@@ -331,7 +283,7 @@ func (p *parsing) version(n *tree.Node) bool {
 // maxName is how many characters a name may have.
 const maxName = 100
 
-// nameProblem says what is wrong with a name, "" if nothing is.
+// nameProblem describes what is wrong with a name, "" if nothing is.
 func nameProblem(name string) string {
 	if name == "" {
 		return "is empty"

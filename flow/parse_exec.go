@@ -130,7 +130,7 @@ func (p *parsing) results(n *tree.Node) string {
 	return n.Text
 }
 
-// attemptVariables describe an attempt to its process. What a step says of them would have no effect.
+// attemptVariables describe an attempt to its process. A step's setting of them would have no effect.
 var attemptVariables = []string{
 	"PAWL_RUN_ID", "PAWL_STEP", "PAWL_ATTEMPT", "PAWL_IDEMPOTENCY_KEY", "PAWL_DEADLINE_MS", "PAWL_LAST_HEARTBEAT",
 	"PAWL_LAST_HEARTBEAT_FILE", "PAWL_OUTPUT", "PAWL_OWNER", "PAWL_HEADERS",
@@ -158,7 +158,7 @@ func (p *parsing) env(n *tree.Node) tree.Value {
 
 var pulls = []string{"missing", "always", "never"}
 
-// containerIn reads where a process runs: an image alone, a mapping, or false.
+// containerIn reads the container of a process: an image alone, a mapping, or false for none.
 func containerIn(p *parsing, n *tree.Node) *Container {
 	switch {
 	case n == nil || n.Kind == tree.Null:
@@ -219,7 +219,7 @@ func listIn(p *parsing, n *tree.Node, what string) tree.Value {
 	return p.textsValue(n, what)
 }
 
-// checkVolumes checks what is mounted: source:target or source:target:options.
+// checkVolumes checks the mounts: source:target or source:target:options.
 func checkVolumes(p *parsing, n *tree.Node) {
 	if n == nil || n.Kind != tree.List {
 		return

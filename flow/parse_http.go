@@ -69,7 +69,7 @@ func (p *parsing) expect(n *tree.Node) tree.Value {
 	return tree.ValueOf(list)
 }
 
-// methods are those that a misspelt one may have been meant to be. Servers may know others.
+// methods are those that a misspelt method may mean. Servers may know others.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"}
 
 // method checks a method that is no expression.
@@ -94,7 +94,7 @@ func (p *parsing) method(n *tree.Node) {
 	}
 }
 
-// otherMethods are registered ones that are near to others and are no mistake.
+// otherMethods are registered methods that are spelt like others and are not mistakes.
 var otherMethods = []string{"GET", "PUT", "POST", "COPY", "LOCK", "MOVE", "BIND", "LINK", "REPORT", "ACL", "QUERY"}
 
 // isToken reports whether a text may be a method or the name of a header.
@@ -105,7 +105,7 @@ func isToken(text string) bool {
 	}) < 0
 }
 
-// url checks what is certain of a URL: all of one without expressions, else the scheme before the first of them.
+// url checks the known parts of a URL: all of it if it has no expressions, else the scheme before the first one.
 func (p *parsing) url(n *tree.Node) {
 	if n == nil || n.Kind != tree.Text {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// policy reads retry and timeout of a step, a service or the defaults. A timeout that is an amount alone is the
-// step's scheduleToClose; of a wait it is the wait's own limit, which an event cannot outlast either.
+// policy reads retry and timeout of a step, a service or the defaults. A timeout that is only an amount is the step's
+// scheduleToClose; that of a wait is the wait's own limit, which no event can outlast.
 func (p *parsing) policy(n *tree.Node, wait bool) policy.Policy {
 	out := policy.Policy{Retry: p.retry(n.Get("retry"))}
 	t := n.Get("timeout")
@@ -43,7 +43,7 @@ func (p *parsing) policy(n *tree.Node, wait bool) policy.Policy {
 	return out
 }
 
-// limit reads one limit and notes where it stands, so that a run can say where its binding limit comes from.
+// limit reads one limit and notes its place, so that a run can show where its binding limit was set.
 func (p *parsing) limit(kind policy.LimitKind, n *tree.Node) *policy.Limit {
 	if n.Kind == tree.Mapping {
 		known := limitKeys
@@ -72,7 +72,7 @@ func (p *parsing) limit(kind policy.LimitKind, n *tree.Node) *policy.Limit {
 	return limit
 }
 
-// computed reads a limit whose amount is an expression. It returns false where the amount is not one.
+// computed reads a limit whose amount is an expression. It returns false if the amount is not one.
 func (p *parsing) computed(kind policy.LimitKind, n *tree.Node) (limit *policy.Limit, computed bool) {
 	amount := n
 	if n.Kind == tree.Mapping {
@@ -83,7 +83,7 @@ func (p *parsing) computed(kind policy.LimitKind, n *tree.Node) (limit *policy.L
 	if amount == nil || amount.Kind != tree.Text || !expr.HasExpression(amount.Text) {
 		return nil, false
 	}
-	rest := map[string]any{"after": "1s"} // stands for the amount, while the other fields are read
+	rest := map[string]any{"after": "1s"} // represents the amount while the other fields are read
 	for _, f := range n.Fields {
 		if f.Name != "after" && f.Name != "at" {
 			rest[f.Name] = f.Value.Any()

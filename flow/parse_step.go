@@ -7,7 +7,6 @@ import (
 
 	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/decode"
-	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -61,7 +60,7 @@ func (p *parsing) steps(doc *tree.Node) []*Step {
 	return steps
 }
 
-// nodeOr returns the node, or nothing at a place where there is none.
+// nodeOr returns the node, or an absent node at a place.
 func nodeOr(n *tree.Node, at tree.Pos) *tree.Node {
 	if n == nil {
 		return &tree.Node{Pos: at}
@@ -113,7 +112,7 @@ func (p *parsing) step(n *tree.Node) *Step {
 // listed reports whether a step has items of its own.
 func listed(step *tree.Node) bool { return step.Get("forEach") != nil || step.Get("matrix") != nil }
 
-// withoutEffect refuses what only tasks have, on a step that is none.
+// withoutEffect refuses settings that only tasks have on a step that is not a task.
 func (p *parsing) withoutEffect(n *tree.Node, s *Step) {
 	what := "a loop"
 	switch s.Action.(type) {
@@ -149,15 +148,14 @@ func (p *parsing) when(n *tree.Node) tree.Value {
 }
 
 func (p *parsing) continueOn(n *tree.Node) []Ending {
+	if notList(p, n) {
+		return nil
+	}
 	texts, places := p.texts(n, "continueOn")
 	var out []Ending
 	for i, text := range texts {
 		if !contains(endings, text) {
-			hint := nearest.Hint(text, endings)
-			if hint == "" {
-				hint = "use " + orList(endings)
-			}
-			p.Fail(places[i], hint, "continueOn knows no %q", text)
+			p.Fail(places[i], endingHint(text), "continueOn knows no %q", text)
 			continue
 		}
 		if !slices.Contains(out, Ending(text)) {
@@ -181,7 +179,7 @@ func (p *parsing) items(n *tree.Node, key string) tree.Value {
 	return tree.ValueOf(list)
 }
 
-// action reads what the step does: exactly one of the kinds.
+// action reads the step's action: exactly one of the kinds.
 func (p *parsing) action(n *tree.Node, s *Step) {
 	var found []tree.NodeField
 	for _, f := range n.Fields {
@@ -250,8 +248,8 @@ func (p *parsing) task(n *tree.Node) Action {
 	return t
 }
 
-// ownTypes are the task types of the other keys of a step. No worker serves them under that name, and what they are
-// given is checked below their key.
+// ownTypes are the task types of the other keys of a step. No worker serves them under that name, and their payloads
+// are checked below their keys.
 var ownTypes = []string{"exec", "http", "noop", "mail", "fail"}
 
 // refuseOwnType refuses a task's type that is Pawl's own.
@@ -406,7 +404,7 @@ func (p *parsing) failure(n *tree.Node) Action {
 	return f
 }
 
-// textValue reads a text in which expressions may stand. Numbers and booleans are written as they are in JSON.
+// textValue reads a text that may contain expressions. Numbers and booleans are written as they are in JSON.
 func (p *parsing) textValue(n *tree.Node, what string) tree.Value {
 	if n == nil || n.Kind == tree.Null {
 		return tree.Value{}

@@ -123,8 +123,8 @@ func (s *scope) Placeholder(kind byte, name string) string {
 	return secret.Placeholder(s.mark, kind, name)
 }
 
-// payloadOf makes the payload of an attempt. Its placeholders begin with a mark that nothing else in it can hold: it is
-// the hash of the payload without them.
+// payloadOf makes the payload of an attempt. Its placeholders begin with a mark that cannot occur elsewhere in it: the
+// hash of the payload without them.
 func (p *plan) payloadOf(sc *scope) ([]byte, error) {
 	payload, err := p.payload.AppendJSON(nil, sc)
 	if err != nil || !p.refers {

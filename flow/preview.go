@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// Preview is what can be said of a step before a run begins. Expressions that need what only the run knows, such as the
-// output of another step, stand in it as they are written.
+// Preview is what is known of a step before a run begins. Expressions that need data of the run, such as the output of
+// another step, are shown as they are written.
 type Preview struct {
 	Name    string          `json:"name"`
 	Kind    string          `json:"kind"`
@@ -19,8 +19,8 @@ type Preview struct {
 	Task    json.RawMessage `json:"task,omitempty"`    // the step's work: a command, a request, a length of time
 }
 
-// Preview says what the steps of a run with this input would do. Errors are those of [Document.CheckInput], and of an
-// expression that needs nothing but the input and cannot be evaluated.
+// Preview returns the work of the steps of a run with this input. Errors are those of [Document.CheckInput], and of an
+// expression that needs only the input and cannot be evaluated.
 func (d *Document) Preview(input []byte) ([]Preview, error) {
 	input, err := d.CheckInput(input)
 	if err != nil {
@@ -61,7 +61,7 @@ func (d *definition) preview(p *plan, s *Step, sc *scope) (out Preview, err erro
 		}
 		if p.axes != nil {
 			if items, err := product(p, out.ForEach); err == nil {
-				out.ForEach = items // else only the run knows the axes
+				out.ForEach = items // else the axes are known only during the run
 			}
 		}
 	}

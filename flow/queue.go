@@ -69,7 +69,7 @@ func (b *builder) share(p *plan, s *Step, vars expr.Vars) {
 	p.key = b.compiler.Template(tree.NodeOf(settings.Key), vars&^(expr.VarAttempt|expr.VarCode|expr.VarFailure), true)
 }
 
-// limits returns those of the document's queues and services, by name.
+// limits returns the limits of the document's queues and services, by name.
 func (d *Document) limits() (queues, services map[string]*policy.QueueLimits) {
 	for _, q := range d.Queues {
 		if !q.Limits.Zero() {
@@ -90,7 +90,7 @@ func (d *Document) limits() (queues, services map[string]*policy.QueueLimits) {
 	return queues, services
 }
 
-// checkLimits looks at limits that were made in code; those of a file have been checked while it was read.
+// checkLimits checks limits that were made in code; those of a file have been checked when it was read.
 func (b *builder) checkLimits() {
 	check := func(what, name string, l *policy.QueueLimits) {
 		if l == nil || b.Source != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// Rerun chooses the results of a run of the document that a rerun of the named steps keeps: those of all other steps
+// Rerun chooses the results that a rerun of the named steps keeps from a run of the document: those of all other steps
 // that succeeded, or were skipped by their own condition. With from, what needs a named step, directly or not, is
 // repeated as well. One item of a forEach may be named, pages[3] or pages[intro]: the forEach is then repeated with the
 // results of its other items.
@@ -44,8 +44,9 @@ func Rerun(doc *Document, old *core.Run, steps []string, from bool) ([]core.Kept
 		d.downstream(whole, partly)
 	}
 	d.wholeLoops(old, whole, from)
-	// The items of a forEach that is kept whole are of no further use.
+	// The items of a forEach that is kept whole are of no further use, unless an expression names them.
 	done := make([]bool, d.steps)
+	groups := map[int32]int{}
 	for i := range old.Steps {
 		s := &old.Steps[i]
 		if ordinal, known := d.ordinal(s); known && s.Item < 0 && ordinal < d.steps && !s.Dropped {
@@ -56,27 +57,33 @@ func Rerun(doc *Document, old *core.Run, steps []string, from bool) ([]core.Kept
 	for i := range old.Steps {
 		s := &old.Steps[i]
 		ordinal, known := d.ordinal(s)
-		if !known || s.Dropped || s.Spec.Hook || !isKept(s) {
+		if !known || s.Dropped || s.Spec.Hook {
 			continue
 		}
-		keep := false
-		if s.Item < 0 {
-			keep = done[ordinal]
-		} else if group := d.plans[ordinal].group; !done[group] {
-			keep = !whole[group] && !items[s.Key()]
+		keep, group := false, d.plans[ordinal].group
+		switch {
+		case s.Item < 0:
+			keep = isKept(s) && done[ordinal]
+		case done[group]:
+			keep = d.language.UsesItems(group) && s.Phase.Closed()
+		default:
+			keep = isKept(s) && !whole[group] && !items[s.Key()]
 		}
 		if keep {
 			kept = append(kept, core.Kept{
 				Def: ordinal, Name: s.Spec.Name, Item: s.Item, Phase: s.Phase,
-				Output: s.Output,
+				Output: s.Output, Actor: core.SentBy(old, s.ID), Failure: s.Failure, Group: groups[group],
 			})
+		}
+		if keep && s.Item < 0 {
+			groups[ordinal] = len(kept)
 		}
 	}
 	return kept, nil
 }
 
-// wholeLoops marks all of a loop where anything in it is repeated or did not end well: what stands in a loop goes by
-// the same items.
+// wholeLoops marks all steps of a loop if any part of it is repeated or did not end well, because the steps of a loop
+// depend on the same items.
 func (d *definition) wholeLoops(old *core.Run, whole []bool, from bool) {
 	well := make([]bool, d.steps)
 	for i := range old.Steps {
@@ -97,7 +104,7 @@ func (d *definition) wholeLoops(old *core.Run, whole []bool, from bool) {
 			for _, member := range p.tree {
 				whole[member] = true
 			}
-			if again = from; from { // a step that needs the loop may stand in another loop
+			if again = from; from { // a step that needs the loop may be in another loop
 				d.downstream(whole, make([]bool, d.steps))
 			}
 		}

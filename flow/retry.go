@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// stale finds what a retry of some steps decides anew. What a rerun has kept from an earlier run is not among it:
-// it did not come of this run's failures.
+// stale finds the steps about which a retry of some steps decides again. Results that a rerun has kept from an earlier
+// run are not among them: they do not follow from this run's failures.
 type stale struct {
 	*decider
 	run   *core.Run
@@ -15,7 +15,7 @@ type stale struct {
 	items map[int32]map[int32]bool // items of steps with each, by ordinal and number
 }
 
-// dependents returns the steps that need one of some steps, directly or not, and have been decided.
+// dependents returns the decided steps that need one of some steps, directly or not.
 func (d *definition) dependents(r *core.Run, retried []core.StepID) []core.StepID {
 	s := &stale{decider: newDecider(d), run: r, whole: make([]bool, d.steps), items: map[int32]map[int32]bool{}}
 	s.register(r)
@@ -41,7 +41,7 @@ func (d *definition) dependents(r *core.Run, retried []core.StepID) []core.StepI
 	return out
 }
 
-// has reports whether a step is decided anew. The group of a step with each goes on with its loop: only its items are.
+// has reports whether a step is decided again. The group of a step with each goes on with its loop: only its items are.
 func (s *stale) has(step *core.Step) bool {
 	def, known := s.def.ordinal(step)
 	if !known || step.Dropped || step.Kept || step.Spec.Hook {
@@ -61,7 +61,7 @@ func (s *stale) has(step *core.Step) bool {
 // rootOf returns the outermost loop around a loop, or the loop itself.
 func (s *stale) rootOf(loop int32) int32 { return s.def.plans[loop].path[1] }
 
-// followStep marks what needs a step that is made again. Where both stand in one loop, the items of the step tell.
+// followStep marks what needs a step that is made again. If both are in one loop, the items of the step decide.
 func (s *stale) followStep(def int32) {
 	p := &s.def.plans[def]
 	for _, dependent := range p.dependents {
@@ -98,7 +98,7 @@ func (s *stale) followItem(def, n int32) {
 	}
 }
 
-// mark marks a whole step, and what needs it.
+// mark marks a whole step, and the steps that need it.
 func (s *stale) mark(def int32) {
 	p := &s.def.plans[def]
 	if id := s.nodes[def].id; s.whole[def] || id != core.NoStep && s.run.Steps[id].Kept {
@@ -121,7 +121,7 @@ func (s *stale) mark(def int32) {
 	s.followStep(def)
 }
 
-// markItem marks an item of a step with each, or the list of a loop in a loop, and what needs it.
+// markItem marks an item of a step with each, or the list of a loop in a loop, and the parts that need it.
 func (s *stale) markItem(def, n int32) {
 	if s.items[def][n] || s.whole[def] {
 		return

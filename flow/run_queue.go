@@ -11,7 +11,7 @@ import (
 // RunQueue is the queue that runs of a flow are started into. A run begins when the limits of the queue admit it.
 type RunQueue struct {
 	Name     string
-	Key      tree.Value // a text: what limits for each key count by; expressions in it know the input
+	Key      tree.Value // a text: the key for the limits for each key; expressions in it can use the input
 	Priority int32      // higher first among the runs that wait
 
 	pos tree.Pos

@@ -11,7 +11,7 @@ import (
 var schema []byte
 
 // Schema returns the JSON Schema (draft 2020-12) of the document format, for editors, with the words of other systems
-// where they may stand. What it accepts Parse may still refuse: needs, names and expressions are beyond a schema.
+// where they are allowed. What it accepts Parse may still refuse: needs, names and expressions are beyond a schema.
 func Schema(forms ...Form) []byte {
 	if len(forms) == 0 {
 		return bytes.Clone(schema)
@@ -37,7 +37,7 @@ func Schema(forms ...Form) []byte {
 	return out.Bytes()
 }
 
-// must holds for what is written into the program itself.
+// must panics on an error of a text in the program itself.
 func must(err error) {
 	if err != nil {
 		panic(fmt.Sprintf("flow: schema: %v", err))

@@ -24,7 +24,7 @@ func (d *Document) Source() []byte {
 }
 
 // Start returns the beginning of a run of the flow: its name, its limits, and the input, which is checked. The caller
-// sets the fields that the flow does not know, such as its ID.
+// sets the fields that are not in the flow, such as its ID.
 func (d *Document) Start(input []byte) (core.Start, error) {
 	def, err := d.definition()
 	if err != nil {
@@ -61,13 +61,12 @@ func (l RunLimits) bounds() (execution, run, deadline *policy.Limit) {
 	return execution, run, deadline
 }
 
-// rules returns the document's rules for its runs as a whole, also for those that it does not start itself: child
-// runs.
+// rules returns the document's rules for whole runs, including child runs, which other flows start.
 func (d *definition) rules(input []byte) core.RunRules {
 	rules := core.RunRules{Retry: d.doc.Retry}
 	limits, err := d.limitsIn(input)
 	if err != nil {
-		return rules // no run with such an input is started
+		return rules // no run starts with such an input
 	}
 	rules.Execution, rules.Run, rules.Deadline = limits.bounds()
 	return rules

@@ -25,7 +25,7 @@ var (
 // maxTemplateFiles is how many files the templates of a flow may come from.
 const maxTemplateFiles = 100
 
-// template is what a step does, with parameters: a step that names it gets all of its fields but the first three.
+// template is a step's action with parameters: a step that names it gets all of its fields but the first three.
 type template struct {
 	name       string
 	pos        tree.Pos
@@ -42,8 +42,8 @@ func ParseFiles(name string, src []byte, read func(path string) ([]byte, error),
 	return parse(name, src, reading{read: read}, forms)
 }
 
-// Files returns the texts of the files that the document's templates come from, by the paths that the document gives;
-// nil: there are none.
+// Files returns the texts of the files that contain the document's templates, by their paths in the document; nil if
+// there are none.
 func (d *Document) Files() map[string]string { return d.files }
 
 func (p *parsing) readTemplates(n *tree.Node) {
@@ -155,7 +155,7 @@ func beside(file, name string) string {
 	return path.Join(path.Dir(filepath.ToSlash(file)), filepath.ToSlash(name))
 }
 
-// template reads one template; nil: it is wrong.
+// template reads one template, or nil if it is wrong.
 func (p *parsing) template(name string, pos tree.Pos, n *tree.Node) *template {
 	if n == nil {
 		return nil
@@ -217,7 +217,7 @@ func (p *parsing) parameters(t *template, n *tree.Node) {
 	}
 }
 
-// parameterProblem says what is wrong with the name of a parameter: expressions must be able to write with.NAME.
+// parameterProblem describes what is wrong with the name of a parameter: expressions must be able to write with.NAME.
 func parameterProblem(name string) string {
 	for i, c := range name {
 		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_'

@@ -4,12 +4,11 @@ import (
 	"fmt"
 
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// The rules by which a step begins when all that it needs has ended.
+// The rules by which a step begins when all its needs have ended.
 const (
 	allSucceeded = "allSucceeded"
 	anySucceeded = "anySucceeded"
@@ -28,11 +27,7 @@ func (p *parsing) trigger(n *tree.Node) string {
 		return ""
 	}
 	if !contains(triggers, text) {
-		hint := nearest.Hint(text, triggers)
-		if hint == "" {
-			hint = "use " + orList(triggers)
-		}
-		p.Fail(rule.Pos, hint, "trigger knows no %q", text)
+		p.Fail(rule.Pos, triggerHint(text), "trigger knows no %q", text)
 	}
 	return text
 }
@@ -95,8 +90,8 @@ func (t *turn) phase(def int32) core.StepPhase {
 	return core.StepSkipped
 }
 
-// failFast ends a run whose flow asks for that as soon as a step, or an item of one, has ended badly. It returns nil
-// where nothing did. A new decider is not told what closed, and looks at all steps.
+// failFast ends a run whose flow asks for that as soon as a step, or an item of one, has ended badly. It returns nil if
+// nothing did. A new decider does not know which steps closed, and looks at all of them.
 func (t *turn) failFast(closed []core.StepID) *core.Close {
 	if !t.def.doc.FailFast {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// any returns what the wait ends with the first of, as it is written; zero: it waits for one event.
+// any returns the alternatives of the wait, as they are written; zero: it waits for one event.
 func (w *Wait) any() tree.Value {
 	list := &tree.Node{Kind: tree.List}
 	for _, event := range w.Any {
@@ -78,7 +78,7 @@ func (b *builder) watches() {
 	}
 }
 
-// watch lets the end of a step be one end of a wait.
+// watch makes the end of a step one end of a wait.
 func (b *builder) watch(wait int32, name string, at tree.Pos) {
 	p, s := &b.def.plans[wait], b.doc.Steps[wait]
 	def, known := b.def.byName[name]
@@ -97,8 +97,8 @@ func (b *builder) watch(wait int32, name string, at tree.Pos) {
 	}
 }
 
-// awaited returns what the step waits for in this run: the names of its events are the run's own, so the spec travels
-// in the record.
+// awaited returns the events and steps for which the step waits in this run: the names of events may differ between
+// runs, so the spec is in the record.
 func (p *plan) awaited(s *scope) (*core.StepSpec, error) {
 	spec := *p.spec
 	spec.Def, spec.Any = -1, nil
@@ -138,7 +138,7 @@ func (t *turn) endWait(wait, step int32) {
 	t.cmds = append(t.cmds, core.Finish{Step: t.nodes[wait].id, Output: first.Encode()})
 }
 
-// endedBefore ends a wait with the step that has ended first, of those that it waits for.
+// endedBefore ends a wait with the step that has ended first, among those that it waits for.
 func (t *turn) endedBefore(wait int32) {
 	var ended []int32
 	for _, step := range t.def.plans[wait].watches {

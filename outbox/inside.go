@@ -17,12 +17,12 @@ func init() { relay.Register(begin) }
 var inside sync.Map
 
 // Of returns the outbox of an engine, a *pawl.Engine, whose journal is in PostgreSQL. It needs neither Create nor
-// Relay: the table lies in the journal's schema, and the engine that is opened on it delivers, or one of the nodes of a
+// Relay: the table is in the journal's schema, and the engine that is opened on it delivers, or one of the nodes of a
 // cluster. What [StartIn] and [SendIn] write has happened when the caller's transaction commits. The transaction must
 // be on that same database, by whatever driver; another database refuses the message with ErrInvalid, and that
 // transaction cannot be committed. Its user needs USAGE on the schema and INSERT on the table outbox in it.
 //
-// A process that has no engine writes with New, Config.Dialect Postgres and Config.Table "pawl.outbox", where pawl is
+// A process that has no engine writes with New, Config.Postgres and Config.Table "pawl.outbox", where pawl is
 // the journal's schema.
 //
 // Errors: ErrInvalid if the engine keeps its runs elsewhere, or was closed.
@@ -39,7 +39,7 @@ func begin(ctx context.Context, engine any, s relay.Setting) (stop func()) {
 	e := engine.(pawl.Client)
 	propagators, _ := s.Propagators.([]pawl.Propagator)
 	o, err := New(s.DB, Config{
-		Dialect: Postgres, Codec: e.Codec(), MaxPayload: s.MaxPayload, Propagators: propagators, Log: s.Log,
+		Postgres: true, Codec: e.Codec(), MaxPayload: s.MaxPayload, Propagators: propagators, Log: s.Log,
 	})
 	if err != nil {
 		s.Log.Error("the outbox of the engine does not work", "id", "outbox-stopped", "error", err)
@@ -57,11 +57,11 @@ func begin(ctx context.Context, engine any, s relay.Setting) (stop func()) {
 	}
 }
 
-// Codes with which PostgreSQL refuses a message of a transaction on another database: the constraint of the table does
-// not hold, or there is no such table, column or schema. See the appendix "PostgreSQL Error Codes" of its manual.
+// Codes with which PostgreSQL refuses a message of a transaction on another database: the constraint of the table
+// fails, or there is no such table, column or schema. See the appendix "PostgreSQL Error Codes" of its manual.
 var elsewhere = []string{"23514", "42P01", "42703", "3F000"}
 
-// explain says of a message that could not be written into an engine's own table what was probably wrong.
+// explain adds the probable cause to the error of a message that could not be written into an engine's own table.
 func (o *Outbox) explain(err error) error {
 	var said interface{ SQLState() string }
 	if err == nil || o.database == "" || !errors.As(err, &said) {

@@ -174,7 +174,7 @@ func testInsideTwoEngines(t *testing.T, dsn string) {
 // what the engine delivers.
 func testInsideTwoRelays(t *testing.T, dsn string) {
 	b, e := openInside(t, dsn)
-	other, err := outbox.New(b.DB, outbox.Config{Dialect: outbox.Postgres, Table: "outbox"})
+	other, err := outbox.New(b.DB, outbox.Config{Postgres: true, Table: "outbox"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -370,7 +370,7 @@ func testInsideNoEngine(t *testing.T, dsn string) {
 		t.Fatal(err)
 	}
 	var err error
-	b.box, err = outbox.New(b.DB, outbox.Config{Dialect: outbox.Postgres, Table: schema + ".outbox"})
+	b.box, err = outbox.New(b.DB, outbox.Config{Postgres: true, Table: schema + ".outbox"})
 	if err != nil {
 		t.Fatal(err)
 	}

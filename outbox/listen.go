@@ -22,9 +22,12 @@ var (
 	errNoRoom     = errors.New("the pool has no connection to spare: raise its SetMaxOpenConns")
 )
 
-// Committed tells the relays of this outbox that messages were committed, so that they look at once. PostgreSQL tells
-// them by itself where the relay's database is opened with pgx. Without a call they look within [Config.Every].
+// Committed tells the relays of this outbox that messages were committed, so that they look at once. PostgreSQL
+// notifies them itself if the relay's database is opened with pgx. Without a call they look within [Config.Every].
 func (o *Outbox) Committed() {
+	if o == nil {
+		return
+	}
 	select {
 	case o.committed <- struct{}{}:
 	default: // a look is ordered already
@@ -41,7 +44,7 @@ func (o *Outbox) channel() string {
 // listen calls Committed when PostgreSQL announces messages, until ctx is done. A connection that is lost is made
 // again. A driver that cannot listen leaves it at polling.
 func (o *Outbox) listen(ctx context.Context) {
-	if o.dialect != Postgres {
+	if !o.postgres {
 		return
 	}
 	for pause := listenPause; ctx.Err() == nil; pause = min(2*pause, listenPauseMax) {
@@ -63,7 +66,7 @@ func (o *Outbox) listen(ctx context.Context) {
 	}
 }
 
-// listenOnce listens on a connection of its own until that is lost or ctx is done. listened is false if it never did.
+// listenOnce listens on its own connection until that is lost or ctx is done. listened is false if it never did.
 func (o *Outbox) listenOnce(ctx context.Context) (listened bool, err error) {
 	if s := o.db.Stats(); s.MaxOpenConnections > 0 && s.InUse+1 >= s.MaxOpenConnections {
 		return false, errNoRoom // the last connection is for those who write messages, and for the relay's own work

@@ -112,7 +112,7 @@ func TestOtherDriversPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := openShop(t, outbox.Config{})
 		s.SetMaxOpenConns(2)
-		box, err := outbox.New(s.DB, outbox.Config{Dialect: outbox.Postgres, Every: time.Minute})
+		box, err := outbox.New(s.DB, outbox.Config{Postgres: true, Every: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +227,7 @@ func listener(t testing.TB, b *pgShop, name string, cfg outbox.Config) (*sql.DB,
 	pool.ConnConfig.RuntimeParams["application_name"] = name
 	db := stdlib.OpenDB(*pool.ConnConfig)
 	t.Cleanup(func() { _ = db.Close() })
-	cfg.Dialect = outbox.Postgres
+	cfg.Postgres = true
 	box, err := outbox.New(db, cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 
 // format is the version of the messages that this package writes. It reads all versions from 1 to this one.
 //
-// Every later version has to name the recipient as version 1 does: in run, or in start.id. A program that cannot read
-// such a message then knows which messages have to wait for it.
+// Every later version has to name the recipient in the way of version 1: in run, or in start.id. A program that cannot
+// read such a message then knows which messages have to wait for it.
 const format = 1
 
 // message is the text of a row: a start, or an event for a run.
@@ -23,8 +23,9 @@ type message struct {
 	Body  []byte `json:"body,omitempty"` // the event's payload, encoded
 }
 
-// start is a client.StartRequest as it is stored. The two convert into each other only while they have the same fields,
-// so whoever changes client.StartRequest has to say here what becomes of the rows in people's databases.
+// start is a client.StartRequest in its stored form. The two can be converted into each other only while they have the
+// same fields, so whoever changes client.StartRequest has to define here what happens to the rows in people's
+// databases.
 type start struct {
 	Workflow       string    `json:"workflow"`
 	ID             string    `json:"id,omitempty"`

@@ -4,7 +4,7 @@
 // [StartIn] and [SendIn] write a message into a table beside the caller's own tables. Once the transaction is
 // committed, [Outbox.Relay] delivers the message to an engine, exactly once however often it is interrupted:
 //
-//	box, err := outbox.New(db, outbox.Config{Dialect: outbox.Postgres})
+//	box, err := outbox.New(db, outbox.Config{Postgres: true})
 //	err = box.Create(ctx)
 //	go box.Relay(ctx, eng) // beside whatever else the service does
 //
@@ -35,20 +35,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/plugged"
 )
 
-// Dialect is the SQL dialect of the database that holds the outbox.
-type Dialect uint8
-
-// The dialects.
-const (
-	SQLite Dialect = iota
-	Postgres
-)
-
-// Outbox is a table of messages in the caller's database. A message is known by its id for as long as the engine
-// keeps the run: let [pawl.Config.Retention] be longer than a relay may stand still.
+// Outbox is a table of messages in the caller's database. The engine recognizes a message by its id for as long as it
+// keeps the run: let [pawl.Config.Retention] be longer than a relay may be stopped.
 type Outbox struct {
 	db          *sql.DB
-	dialect     Dialect
+	postgres    bool // the database is PostgreSQL, else SQLite
 	table       string
 	database    string      // the database that messages name, for an engine's own outbox
 	turn        func() bool // reports whether this node delivers, for a node's own outbox; nil: it always does
@@ -62,10 +53,10 @@ type Outbox struct {
 
 // Config configures an outbox. Zero values are useful.
 type Config struct {
-	Dialect Dialect       // default SQLite
-	Table   string        // default pawl_outbox; may name a schema: app.outbox
-	Every   time.Duration // how often Relay looks without being told; default 1s
-	Codec   pawl.Codec    // the engine's; default JSON
+	Postgres bool          // the database that holds the outbox is PostgreSQL; default SQLite
+	Table    string        // default pawl_outbox; may name a schema: app.outbox
+	Every    time.Duration // how often Relay looks without being told; default 1s
+	Codec    pawl.Codec    // the engine's; default JSON
 	// MaxPayload bounds an input or an event, in bytes. Give it the engine's pawl.Config.MaxPayload, so that nothing is
 	// written that the engine would refuse. Default 2 MiB, as the engine's.
 	MaxPayload int
@@ -80,9 +71,6 @@ var tableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 // New returns an outbox in the caller's database. Create makes its table. A program that uses pgx gets a db from
 // stdlib.OpenDBFromPool(pool).
 func New(db *sql.DB, cfg Config) (*Outbox, error) {
-	if cfg.Dialect > Postgres {
-		return nil, fmt.Errorf("pawl: outbox: dialect %d is unknown: use outbox.SQLite or outbox.Postgres", cfg.Dialect)
-	}
 	if cfg.Table == "" {
 		cfg.Table = "pawl_outbox"
 	}
@@ -106,15 +94,18 @@ func New(db *sql.DB, cfg Config) (*Outbox, error) {
 	}
 	cfg.Log = plugged.Log(cfg.Log)
 	return &Outbox{
-		db: db, dialect: cfg.Dialect, table: cfg.Table, every: cfg.Every, codec: cfg.Codec, log: cfg.Log,
+		db: db, postgres: cfg.Postgres, table: cfg.Table, every: cfg.Every, codec: cfg.Codec, log: cfg.Log,
 		maxPayload: cfg.MaxPayload, propagators: cfg.Propagators, committed: make(chan struct{}, 1),
 	}, nil
 }
 
 // Schema returns the statement that makes the table, for programs that keep their own migrations.
 func (o *Outbox) Schema() string {
+	if o == nil {
+		return ""
+	}
 	seq := "INTEGER PRIMARY KEY AUTOINCREMENT"
-	if o.dialect == Postgres {
+	if o.postgres {
 		seq = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
 	}
 	return "CREATE TABLE IF NOT EXISTS " + o.table + " (seq " + seq +
@@ -123,7 +114,10 @@ func (o *Outbox) Schema() string {
 
 // Create makes the table if it does not exist. Several processes may call it at once.
 func (o *Outbox) Create(ctx context.Context) error {
-	if o.dialect != Postgres {
+	if err := o.ready(ctx); err != nil {
+		return err
+	}
+	if !o.postgres {
 		_, err := o.db.ExecContext(ctx, o.Schema())
 		return wrap(err)
 	}
@@ -144,10 +138,22 @@ func (o *Outbox) Create(ctx context.Context) error {
 	return wrap(tx.Commit())
 }
 
-// sql puts the table's name and the dialect's placeholders into a query.
+// ready returns an error for an outbox that has no database, and for a context that is nil.
+func (o *Outbox) ready(ctx context.Context) error {
+	switch {
+	case o == nil || o.db == nil:
+		return refuse(pawl.ErrInvalid, "it has no database: give one to New")
+	case ctx == nil:
+		return refuse(pawl.ErrInvalid, "the context is nil: use context.Background if there is none")
+	default:
+		return nil
+	}
+}
+
+// sql puts the table's name and the placeholders of its database into a query.
 func (o *Outbox) sql(query string) string {
 	query = strings.ReplaceAll(query, "{table}", o.table)
-	if o.dialect != Postgres {
+	if !o.postgres {
 		return query
 	}
 	parts := strings.Split(query, "?")

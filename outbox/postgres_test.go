@@ -59,7 +59,7 @@ func openPgShop(t testing.TB, dsn string, cfg outbox.Config) *pgShop {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.Close() })
-	cfg.Dialect = outbox.Postgres
+	cfg.Postgres = true
 	if b.box, err = outbox.New(b.DB, cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func testPostgresCutConnections(t *testing.T, dsn string) {
 	cfg.ConnConfig.RuntimeParams["application_name"] = name
 	relay := stdlib.OpenDB(*cfg.ConnConfig)
 	defer func() { _ = relay.Close() }()
-	o, err := outbox.New(relay, outbox.Config{Dialect: outbox.Postgres})
+	o, err := outbox.New(relay, outbox.Config{Postgres: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +318,7 @@ func TestRelayProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	o, err := outbox.New(db, outbox.Config{Dialect: outbox.Postgres})
+	o, err := outbox.New(db, outbox.Config{Postgres: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -438,7 +438,7 @@ func testPostgresCreate(t *testing.T, dsn string) {
 	}
 	const tables, at = 10, 8
 	for n := range tables {
-		o, err := outbox.New(b.DB, outbox.Config{Dialect: outbox.Postgres, Table: fmt.Sprint("outbox_", n)})
+		o, err := outbox.New(b.DB, outbox.Config{Postgres: true, Table: fmt.Sprint("outbox_", n)})
 		if err != nil {
 			t.Fatal(err)
 		}

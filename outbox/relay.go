@@ -16,13 +16,16 @@ import (
 // Relay delivers committed messages to the client until ctx is done, and returns ctx's error. Messages for one
 // workflow id are delivered in order, those for different ids at the same time. Several relays may run at once.
 //
-// A message that can never be delivered stays in the table with the reason, and the log says so: the workflow id is
+// A message that can never be delivered stays in the table with the reason, which is also logged: the workflow id is
 // taken by another run, or the run has ended or takes no more events. A message that cannot be delivered now is tried
 // again at the next look; until then it holds back the messages for the same workflow id, and no others.
 //
 // Relay looks when it is told of a commit, and otherwise every [Config.Every]. To be told by PostgreSQL it keeps one
 // connection of the database's pool, unless that is the last one.
 func (o *Outbox) Relay(ctx context.Context, c pawl.Client) error {
+	if err := o.delivers(ctx, c); err != nil {
+		return err
+	}
 	tick := time.NewTicker(o.every)
 	defer tick.Stop()
 	var listening sync.WaitGroup
@@ -47,16 +50,30 @@ func (o *Outbox) Relay(ctx context.Context, c pawl.Client) error {
 	}
 }
 
+// delivers returns an error for what can deliver nothing: messages must not be refused for that.
+func (o *Outbox) delivers(ctx context.Context, c pawl.Client) error {
+	if err := o.ready(ctx); err != nil {
+		return err
+	}
+	if e, ok := c.(*pawl.Engine); c == nil || ok && (e == nil || e.Client == nil) {
+		return refuse(pawl.ErrInvalid, "the client is nil, or nobody has made it: give it the engine of pawl.Open")
+	}
+	return nil
+}
+
 const (
 	// pageSize is how many rows are read, delivered and deleted at once.
 	pageSize = 100
-	// deliverWithin bounds one delivery, so that a client that does not answer for one run does not hold back others
-	// for ever. The message is tried again at the next look.
+	// deliverWithin limits one delivery, so that a client that does not answer for one run does not delay others
+	// forever. The message is tried again at the next look.
 	deliverWithin = 10 * time.Second
 )
 
-// RelayOnce delivers what is committed now. Its error says why messages stay to be tried again.
+// RelayOnce delivers the messages that are committed now. Its error is the reason why messages stay to be tried again.
 func (o *Outbox) RelayOnce(ctx context.Context, c pawl.Client) error {
+	if err := o.delivers(ctx, c); err != nil {
+		return err
+	}
 	p := &pass{outbox: o, client: c, blocked: map[string]bool{}}
 	for after := int64(0); ; {
 		rows, err := o.page(ctx, after)
@@ -152,14 +169,14 @@ type pass struct {
 	client pawl.Client
 
 	mu        sync.Mutex
-	blocked   map[string]bool // recipients of messages that could not be delivered now: what follows for them waits
+	blocked   map[string]bool // recipients of messages that could not be delivered now: their later messages wait
 	err       error           // why messages stay
 	over      bool            // the rest of the table waits for the next pass
 	delivered []any           // seq of each row of the page that was delivered
 	refused   map[int64]error // why a row of the page can never be delivered
 }
 
-// relay delivers a page of rows and records in the table what became of each.
+// relay delivers a page of rows and records in the table what happened to each.
 func (p *pass) relay(ctx context.Context, page []row) error {
 	p.delivered, p.refused = nil, map[int64]error{}
 	var wg sync.WaitGroup
@@ -201,7 +218,7 @@ func (p *pass) deliver(ctx context.Context, rows []row) {
 	}
 }
 
-// note keeps what became of a row, and reports whether the next row for the same recipient may be delivered.
+// note keeps what happened to a row, and reports whether the next row for the same recipient may be delivered.
 func (p *pass) note(r row, err error) (next bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,6 +20,9 @@ func SQLTx(tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 },
 ) Tx {
+	if tx == nil {
+		return nil
+	}
 	return func(ctx context.Context, query string, args ...any) error {
 		_, err := tx.ExecContext(ctx, query, args...)
 		return err
@@ -32,6 +35,9 @@ func PgxTx[Tag any](tx interface {
 	Exec(ctx context.Context, query string, args ...any) (Tag, error)
 },
 ) Tx {
+	if tx == nil {
+		return nil
+	}
 	return func(ctx context.Context, query string, args ...any) error {
 		_, err := tx.Exec(ctx, query, args...)
 		return err
@@ -44,14 +50,33 @@ func PgxTx[Tag any](tx interface {
 func StartIn[In, Out any](ctx context.Context, o *Outbox, tx Tx, w *pawl.Workflow[In, Out], id string, in In,
 	opts ...pawl.StartOption,
 ) error {
-	_, err := w.Start(ctx, &txClient{outbox: o, tx: tx}, id, in, opts...)
+	c, err := o.within(tx)
+	if err == nil {
+		_, err = w.Start(ctx, c, id, in, opts...)
+	}
 	return err
 }
 
 // SendIn sends an event when the caller's transaction commits. The run is named by its workflow id or its run id.
 // Errors: ErrInvalid, ErrTooLarge.
 func SendIn[T any](ctx context.Context, o *Outbox, tx Tx, run string, event pawl.Event[T], payload T) error {
-	return event.Send(ctx, &txClient{outbox: o, tx: tx}, run, payload)
+	c, err := o.within(tx)
+	if err != nil {
+		return err
+	}
+	return event.Send(ctx, c, run, payload)
+}
+
+// within returns what writes into a transaction.
+func (o *Outbox) within(tx Tx) (*txClient, error) {
+	switch {
+	case o == nil || o.codec == nil:
+		return nil, refuse(pawl.ErrInvalid, "nobody has made it: use New or Of")
+	case tx == nil:
+		return nil, refuse(pawl.ErrInvalid, "the transaction is nil: make a Tx with SQLTx or PgxTx")
+	default:
+		return &txClient{outbox: o, tx: tx}, nil
+	}
 }
 
 // txClient is a client that does nothing yet: it writes what it is asked for into the caller's transaction. A workflow
@@ -100,7 +125,7 @@ func (c *txClient) write(ctx context.Context, m message) error {
 		query = "INSERT INTO {table} (id, message, created_ms, database) VALUES (?, ?, ?, ?)"
 		args = append(args, o.database)
 	}
-	if o.dialect == Postgres {
+	if o.postgres {
 		// PostgreSQL announces the message when the transaction is committed. One statement saves a round trip.
 		query = "WITH written AS (" + query + ") SELECT pg_notify('" + o.channel() + "', '')"
 	}

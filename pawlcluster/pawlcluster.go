@@ -26,17 +26,17 @@ import (
 	"github.com/pawl-dev/pawl/internal/served"
 )
 
-// Node says how the other nodes reach this one. It is a [pawl.Cluster].
+// Node defines how the other nodes reach this one. It is a [pawl.Cluster].
 type Node struct {
-	Listen  string // HOST:PORT where it answers the other nodes
+	Listen  string // HOST:PORT at which it answers the other nodes
 	Address string // HOST:PORT where these reach it. Default: where it listens
-	// Secret is what all nodes of the cluster have: 32 random bytes or more. Who has it can do everything.
+	// Secret is shared by all nodes of the cluster: 32 random bytes or more. Who has it can do everything.
 	Secret []byte
 }
 
 var _ pawl.Cluster = Node{}
 
-// ErrUncertain says that the owner of a run died while it was asked: it is not known whether anything was saved. A
+// ErrUncertain means that the owner of a run died while it was asked: it is not known whether anything was saved. A
 // start with a workflow id or a key and an event with an id can be sent again.
 var ErrUncertain error = api.Sentinel(api.CodeUncertain)
 

@@ -4,8 +4,8 @@
 //	order := pawlflow.Define[Order, Receipt](doc)
 //	run, err := order.Start(ctx, engine, "order-42", Order{…})
 //
-// A program that imports it carries on all open flow runs of its database, those included that "pawl run" started
-// there, and those of flows that it does not define any more. A program that does not import it sets them aside.
+// A program that imports it carries on all open flow runs of its database, including those that "pawl run" started
+// there, and those of flows that it no longer defines. A program that does not import it sets them aside.
 package pawlflow
 
 import (
@@ -21,10 +21,10 @@ import (
 
 func init() { kind.Register(flowkind.Plugin) }
 
-// Define makes a workflow of a flow document: one that [flow.Parse] read, or that a dialect's Convert made of
-// another system's. It is started, found, scheduled and called as a child like any other. A child flow that its
-// steps start is looked up by name among the workflows that the engine knows; it may be a function. Runs keep the
-// text they started with, also when another one takes its name later.
+// Define makes a workflow of a flow document: one that [flow.Parse] read, or that a dialect's Convert made from another
+// system's. It is started, found, scheduled and called as a child like any other. A child flow that its steps start is
+// looked up by name among the workflows that the engine knows; it may be a function. Runs keep the text they started
+// with, also when another one takes its name later.
 //
 // Steps with exec and http work as they do on the command line, in the program's working directory, but keep no
 // logs; a task step is executed by the [pawl.Handler] of its type that an engine serves on its queue

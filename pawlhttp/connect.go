@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/served"
 )
 
-// Client works with the runs of a server. It is a pawl.Client, as an engine is: typed starts, events, updates, results
+// Client works with the runs of a server. It is a pawl.Client, like an engine: typed starts, events, updates, results
 // and schedules work with it in the same way.
 type Client struct {
 	pawl.Client
@@ -44,8 +44,11 @@ func Connect(server string, cfg ClientConfig) (*Client, error) {
 	return &Client{made, c}, nil
 }
 
-// Close gives up the connections that are not in use. Runs go on.
+// Close closes idle connections. Runs go on.
 func (c *Client) Close() error {
+	if c == nil || c.http == nil {
+		return fmt.Errorf("pawl: %w: the client is nil, or nobody has made it: use Connect", pawl.ErrInvalid)
+	}
 	c.http.Close()
 	return nil
 }
@@ -76,7 +79,7 @@ func (g guarded) RoundTrip(r *http.Request) (res *http.Response, err error) {
 	return g.RoundTripper.RoundTrip(r)
 }
 
-// CloseIdleConnections gives up the connections that are not in use.
+// CloseIdleConnections closes idle connections.
 func (g guarded) CloseIdleConnections() {
 	(&http.Client{Transport: g.RoundTripper}).CloseIdleConnections()
 }

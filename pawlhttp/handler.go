@@ -16,9 +16,12 @@ import (
 // --server, and for any HTTP client. It answers at /api/v1, /openapi.json, /docs, /livez, /readyz and /version, so it
 // is for the root of a server.
 //
-// allow decides who may do what a request asks for. nil: whoever reaches this machine as localhost, so listen on
-// 127.0.0.1 only.
+// allow decides who may do what a request asks for. nil: everyone who reaches this machine as localhost may, so listen
+// on 127.0.0.1 only. Handler panics if nobody has opened the engine, as http.Handle does for a handler that is nil.
 func Handler(e *pawl.Engine, allow func(r *http.Request) bool) http.Handler {
+	if e == nil || e.Client == nil {
+		panic("pawlhttp: the engine is nil, or nobody has opened it: use pawl.Open")
+	}
 	of := served.Of(e)
 	flows := func(func(string) (journal.Definition, error)) (server.Flows, api.Catalog) { return workflows{of}, nil }
 	return daemon.Over(daemon.Program{Service: of}, daemon.Config{Flows: flows, Allow: allow}).Handler()

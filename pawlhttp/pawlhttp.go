@@ -25,7 +25,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/served"
 )
 
-// Worker executes the tasks of a queue that a server has. Its zero values are useful, but for Server and Handlers.
+// Worker executes the tasks of a queue that a server has. It needs a Server and Handlers; other fields have defaults.
 type Worker struct {
 	Server    string // http://127.0.0.1:7295
 	Token     string // empty: the server asks for none
@@ -38,7 +38,7 @@ type Worker struct {
 	// DrainWithin is how long tasks that run may take to end when the worker stops. Default 30s.
 	DrainWithin time.Duration
 
-	// The following is what handlers need, as in pawl.Config.
+	// Handlers need the following, as in pawl.Config.
 	Codec       pawl.Codec
 	MaxPayload  int
 	Grace       time.Duration
@@ -47,9 +47,9 @@ type Worker struct {
 	Log         *slog.Logger // default slog.Default()
 }
 
-// Run executes tasks until the context ends. Then it takes no more, and waits for those that run; what has not ended
-// within DrainWithin is told to stop, and made again by another worker. A server that cannot be reached is asked again
-// until it answers. Errors: pawl.ErrInvalid, and that work did not stop.
+// Run executes tasks until the context ends. Then it takes no more, and waits for the running ones; those that have not
+// ended within DrainWithin are told to stop, and made again by another worker. A server that cannot be reached is asked
+// again until it answers. Errors: pawl.ErrInvalid, and that work did not stop.
 func (w Worker) Run(ctx context.Context) error {
 	if w.Slots == 0 {
 		w.Slots = 16

@@ -20,12 +20,12 @@ type ServeConfig struct {
 	Token     string            // empty: the server asks for none
 	Transport http.RoundTripper // sends the requests; default as in ClientConfig
 	Workflows []pawl.Definition
-	// Name tells people which process this is. Default: the host's name and the process's number.
+	// Name identifies this process for people. Default: the host's name and the process's number.
 	Name string
 	// DrainWithin is how long local steps that run may take to end when Serve stops. Default 30s.
 	DrainWithin time.Duration
 
-	// The following is what bodies and their local steps need, as in pawl.Config.
+	// Bodies and their local steps need the following, as in pawl.Config.
 	Codec       pawl.Codec
 	MaxPayload  int
 	Concurrency int
@@ -37,14 +37,14 @@ type ServeConfig struct {
 }
 
 // Serve runs the bodies of workflows in this process, for a server: pawl dev or pawl server at http://127.0.0.1:7295.
-// The server keeps the runs; their decisions, local steps and hooks are made here. Whoever starts such a workflow there
-// by its name starts it for all processes that serve it, which share the runs. While no process serves it, its runs
-// wait. The schedules of these workflows ([pawl.Workflow.EnsureSchedule]) are the server's.
+// The server keeps the runs; their decisions, local steps and hooks are made here. A caller that starts such a workflow
+// there by its name starts it for all processes that serve it, which share the runs. While no process serves it, its
+// runs wait. The schedules of these workflows ([pawl.Workflow.EnsureSchedule]) are the server's.
 //
-// Serve works until the context ends. Then others go on with the runs at once, no local step begins here any more, and
-// those that run may end; what has not ended within DrainWithin is told to stop, and made again elsewhere. A server
-// that cannot be reached is asked again until it answers. If it is silent for 10s, what runs here is stopped, because
-// others may have taken it. Errors: pawl.ErrInvalid, what the server refuses, and that work did not stop.
+// Serve works until the context ends. Then others go on with the runs at once, no local step begins here, and running
+// ones may end; those that have not ended within DrainWithin are told to stop, and made again elsewhere. A server that
+// cannot be reached is asked again until it answers. If it is silent for 10s, what runs here is stopped, because others
+// may have taken it. Errors: pawl.ErrInvalid, what the server refuses, and that work did not stop.
 func Serve(ctx context.Context, server string, cfg ServeConfig) error {
 	c, err := clientOf(server, cfg.Token, cfg.Transport)
 	if err != nil {

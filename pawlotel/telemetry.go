@@ -16,17 +16,18 @@ import (
 	"github.com/pawl-dev/pawl/internal/traces"
 )
 
-// Config says where traces and metrics go. Zero values are useful.
+// Config sets where traces and metrics go. Zero values are useful.
 type Config struct {
 	TracerProvider trace.TracerProvider // default OpenTelemetry's global one
 	MeterProvider  metric.MeterProvider // default OpenTelemetry's global one
 	// Propagator writes traces into the headers of runs. Default: W3C Trace Context and Baggage.
 	Propagator propagation.TextMapPropagator
-	// IDs is the generator that TracerProvider was made with. Nil: it has another one.
+	// IDs is the generator that TracerProvider was made with. Nil if it has another one.
 	IDs *IDs
 }
 
-// Telemetry observes engines; see the package. It is a [pawl.Propagator].
+// Telemetry observes engines; see the package. It is a [pawl.Propagator]. Make one with [New]: another one tells
+// nothing.
 type Telemetry struct {
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
@@ -59,6 +60,9 @@ func New(cfg Config) (*Telemetry, error) {
 
 // ToHeaders returns the trace and the baggage of a context.
 func (t *Telemetry) ToHeaders(ctx context.Context) map[string]string {
+	if t == nil || t.propagator == nil {
+		return nil
+	}
 	carrier := propagation.MapCarrier{}
 	t.propagator.Inject(ctx, carrier)
 	return carrier
@@ -66,11 +70,17 @@ func (t *Telemetry) ToHeaders(ctx context.Context) map[string]string {
 
 // FromHeaders returns a context with the trace and the baggage that the headers name.
 func (t *Telemetry) FromHeaders(ctx context.Context, headers map[string]string) context.Context {
+	if t == nil || t.propagator == nil {
+		return ctx
+	}
 	return t.propagator.Extract(ctx, propagation.MapCarrier(headers))
 }
 
 // Observer returns what [pawl.Config].Observer takes.
 func (t *Telemetry) Observer() pawl.Observer {
+	if t == nil || t.metrics == nil {
+		return pawl.Observer{}
+	}
 	return pawl.Observer{
 		RunStarted: t.metrics.runStarted, AttemptHeld: t.metrics.attemptHeld, AttemptEnded: t.metrics.attemptEnded,
 		BodyStopped: t.metrics.bodyStopped, TimerFired: t.metrics.timerFired, Committed: t.metrics.committed,
@@ -81,10 +91,12 @@ func (t *Telemetry) Observer() pawl.Observer {
 	}
 }
 
-// Intercept runs an attempt within a span. It is what [pawl.Config].Intercept takes; an interceptor of your own can
-// call it.
+// Intercept runs an attempt within a span. [pawl.Config].Intercept takes it; an interceptor of your own can call it.
 func (t *Telemetry) Intercept(ctx context.Context, a client.AttemptInfo, next func(ctx context.Context) ([]byte, error),
 ) ([]byte, error) {
+	if t == nil || t.tracer == nil {
+		return next(ctx)
+	}
 	if t.nested {
 		ctx = traces.Within(ctx, a.RunID)
 	}

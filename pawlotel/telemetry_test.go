@@ -104,7 +104,7 @@ func TestTraceOfARun(t *testing.T) {
 		ids  *pawlotel.IDs
 		want []string
 	}{
-		"with ids": {pawlotel.NewIDs(), []string{
+		"with ids": {&pawlotel.IDs{}, []string{
 			"charge < order, 0s Error", "charge < order, 0s Unset", "order < POST /orders, 1h0m1s Unset",
 			"pack < ship, 0s Unset", "ship < order, 0s Unset",
 		}},
@@ -140,7 +140,7 @@ func TestTraceOfARun(t *testing.T) {
 // TestRunWithoutACallersTrace checks that a run without a caller's trace has a trace of its own, with its attempts.
 func TestRunWithoutACallersTrace(t *testing.T) {
 	w, child := order()
-	l := newLab(t, pawlotel.NewIDs(), w, child)
+	l := newLab(t, &pawlotel.IDs{}, w, child)
 	pawltest.RunWith(t, l.config, func(t *testing.T, e *pawltest.Env) {
 		r, err := w.Start(t.Context(), e, "", 1)
 		if err != nil {
@@ -174,7 +174,7 @@ func TestTraceReachesProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := pawlflow.Define[any, string](doc)
-	l := newLab(t, pawlotel.NewIDs(), w)
+	l := newLab(t, &pawlotel.IDs{}, w)
 	l.config.Database = "memory:"
 	e, err := pawl.Open(t.Context(), l.config)
 	if err != nil {

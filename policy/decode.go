@@ -45,8 +45,8 @@ func DecodePolicy(v any) (Policy, error) {
 	return Policy{Retry: retry, Limits: limits}, nil
 }
 
-// DecodeRetry reads a retry policy: a preset as text, see [ParsePreset], or a mapping. Fields that the mapping does not
-// give are those of [DefaultRetry]. For nil it returns nil: no policy.
+// DecodeRetry reads a retry policy: a preset as text, see [ParsePreset], or a mapping. Missing fields of the mapping
+// are those of [DefaultRetry]. For nil it returns nil: no policy.
 func DecodeRetry(v any) (*Retry, error) {
 	switch v := v.(type) {
 	case nil:
@@ -229,8 +229,8 @@ func decodeLimit(kind LimitKind, v map[string]any) (*Limit, error) {
 	return limit, nil
 }
 
-// mayBeInstant reports whether the limit may be an instant in place of an amount. LimitNone stands for a limit of
-// unknown kind that UnmarshalJSON reads back, so anything that MarshalJSON wrote is allowed.
+// mayBeInstant reports whether the limit may be an instant in place of an amount. LimitNone means a limit of unknown
+// kind that UnmarshalJSON reads back, so anything that MarshalJSON wrote is allowed.
 func mayBeInstant(kind LimitKind) bool { return kind == LimitDeadline || kind == LimitNone }
 
 // set reads an amount, or for a deadline an instant.

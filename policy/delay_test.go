@@ -116,7 +116,7 @@ func TestDelayProperties(t *testing.T) {
 			t.Fatal("not the same twice")
 		case d > r.Delay(n, previous, 1):
 			t.Fatalf("%v is longer than with the largest draw", d)
-		case r.JitterKind == policy.JitterUniform && n < math.MaxInt && d > r.Delay(n+1, previous, u):
+		case r.JitterKind == 0 && n < math.MaxInt && d > r.Delay(n+1, previous, u):
 			t.Fatalf("%v after attempt %d, but less after the next", d, n)
 		}
 	})

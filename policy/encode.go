@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-dev/pawl/duration"
 )
 
-// The JSON forms are those of flow files: what a journal keeps could also stand in a flow file. The Decode functions
-// read them back to the same value, exact to the millisecond.
+// The JSON forms are those of flow files: the data in a journal could also be in a flow file. The Decode functions read
+// them back to the same value, exact to the millisecond.
 
 type retryJSON struct {
 	MaxAttempts        int               `json:"maxAttempts"`

@@ -20,7 +20,7 @@ const (
 	KindLost                      // the worker or the engine died during the attempt
 )
 
-// Failure tells why an attempt, a step or a run did not succeed.
+// Failure is the reason why an attempt, a step or a run did not succeed.
 type Failure struct {
 	Kind         Kind            `json:"kind"`
 	Type         string          `json:"type,omitempty"`
@@ -28,13 +28,13 @@ type Failure struct {
 	Code         int             `json:"code,omitempty"`
 	Details      json.RawMessage `json:"details,omitempty"`
 	NonRetryable bool            `json:"nonRetryable,omitempty"`
-	RetryAfter   *time.Duration  `json:"-"`                // the delay that the worker asked for; nil: none
+	RetryAfter   *time.Duration  `json:"-"`                // the delay that the worker asked for; nil if there is none
 	Limit        LimitKind       `json:"limit,omitempty"`  // the limit that fired, for KindTimeout
 	Origin       string          `json:"origin,omitempty"` // the place where that limit was configured, for KindTimeout
 	Cause        *Failure        `json:"cause,omitempty"`
 	Also         []KnownError    `json:"also,omitempty"` // further errors of known types, where several were joined
 
-	// Encoded is what a codec of the program made of Message, Details and the data of Also, which are then empty.
+	// Encoded is the result of the program's codec for Message, Details and the data of Also, which are then empty.
 	Encoded json.RawMessage `json:"encoded,omitempty"`
 
 	// Reason is set in the failure of a run that ended because a step ended badly: why that step was not tried again.

@@ -21,23 +21,20 @@ const (
 	LimitTask                      // a worker advancing a body
 )
 
-// Expire is how a step ends when its limit expires.
+// Expire is how a step ends when its limit expires. Zero: as timed out, which is an error for the run.
 type Expire uint8
 
-// The effects of an expiry on the step.
-const (
-	ExpireFail   Expire = iota // timed_out: an error for the run
-	ExpireCancel               // cancelled
-)
+// ExpireCancel ends the step as cancelled.
+const ExpireCancel Expire = 1
 
-// Limit is one timeout: an amount, and what its expiry does. When the limit's clock starts, the amount becomes a
+// Limit is one timeout: an amount, and the effect of its expiry. When the limit's clock starts, the amount becomes a
 // deadline, which is an instant.
 type Limit struct {
 	After    time.Duration // > 0, unless At, Removed or Expr is set
 	At       Time          // an absolute instant instead of an amount (LimitDeadline only)
 	Retry    bool          // another attempt may follow one that this limit ended
 	OnExpire Expire
-	Warn     int    // percent of After at which a warning event is recorded; 0: none
+	Warn     int    // percent of After at which a warning event is recorded; 0 if there is none
 	Removed  bool   // "none": removes an inherited limit
 	Origin   string // where it was configured ("order.yaml:12:5", "defaults", …)
 	Expr     string // the expression of a flow that gives the amount: ${{ input.patience }}

@@ -28,7 +28,7 @@ func TestNames(t *testing.T) {
 		policy.ReasonWorkerLost, policy.ReasonSkipped, policy.ReasonOperator,
 	}, "cancelled", "timeout_not_retryable", "non_retryable", "not_matched", "expression_error", "attempts_exhausted",
 		"retries_off", "no_time_left", "worker_lost", "skipped", "operator")
-	check(t, []policy.Expire{policy.ExpireFail, policy.ExpireCancel}, "fail", "cancel")
+	check(t, []policy.Expire{0, policy.ExpireCancel}, "fail", "cancel")
 }
 
 func check[T interface {

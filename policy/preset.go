@@ -71,7 +71,7 @@ func parsePreset(text string) (*Retry, error) {
 
 var presetFields = map[string]string{"max": "maxInterval", "factor": "backoffCoefficient", "jitter": "jitter"}
 
-// splitPreset splits "name(a, b)" into its parts; args is nil for a name alone.
+// splitPreset splits "name(a, b)" into its parts; args is nil for a lone name.
 func splitPreset(text string) (name string, args []string, err error) {
 	name, rest, call := strings.Cut(strings.TrimSpace(text), "(")
 	name = strings.TrimSpace(name)

@@ -30,14 +30,14 @@ type Rate struct {
 	Per time.Duration
 }
 
-// Breaker opens when so many of the last attempts have failed. While it is open, attempts are held. After the pause one
-// of them goes first, the probe: its success closes the breaker, its failure doubles the pause. Errors and timeouts
-// count as failures. A failure that the service decided (of kind failed, such as HTTP 404) shows that it works.
+// Breaker opens when that many of the last attempts have failed. While it is open, attempts are held. After the pause
+// one of them goes first, the probe: its success closes the breaker, its failure doubles the pause. Errors and timeouts
+// count as failures. A failure that the service itself returned (of kind failed, such as HTTP 404) shows that it works.
 type Breaker struct {
-	Failures int           // number of failures among these attempts that open it; 0: there is no breaker
+	Failures int           // number of failures among these attempts that open it; 0 if there is no breaker
 	Of       int           // the last attempts that are looked at; 0: as many as Failures, so those in a row
 	Pause    time.Duration // the time until the first probe; 0: 10s
-	MaxPause time.Duration // the doubled pause is no longer than that; 0: 5m, or Pause where that is longer
+	MaxPause time.Duration // the longest doubled pause; 0: 5m, or Pause if that is longer
 }
 
 // The pauses of breakers that name none.
@@ -84,7 +84,7 @@ func (b Breaker) first() time.Duration {
 // Window returns how many of the last attempts the breaker looks at.
 func (b Breaker) Window() int { return max(b.Of, b.Failures) }
 
-// Check returns what is wrong with limits that were made in code, by the name of the field.
+// Check returns the errors of limits that were made in code, by the name of the field.
 func (l *QueueLimits) Check() error {
 	fields := []struct {
 		name  string
@@ -174,7 +174,7 @@ func parseRate(text string) (Rate, error) {
 	return r, r.check()
 }
 
-// String writes the rate as parseRate reads it; "" where there is none.
+// String writes the rate in the form that parseRate reads, or returns "" if there is none.
 func (r Rate) String() string {
 	if r == (Rate{}) {
 		return ""

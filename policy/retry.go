@@ -8,21 +8,19 @@ import (
 // Unlimited as MaxAttempts sets no bound.
 const Unlimited = -1
 
-// JitterKind chooses how jitter changes a delay.
+// JitterKind chooses how jitter changes a delay. Zero: the delay is uniform in [(1-Jitter)·d, d], so that a Jitter of 0
+// is none, and 1 is full.
 type JitterKind uint8
 
-// The jitter kinds.
-const (
-	JitterUniform      JitterKind = iota // uniform in [(1-Jitter)·d, d]; Jitter 0 is none, 1 is full
-	JitterDecorrelated                   // min(cap, U(initial, 3·previous))
-)
+// JitterDecorrelated makes a delay that depends on the one before: min(cap, U(initial, 3·previous)).
+const JitterDecorrelated JitterKind = 1
 
 // Retry is how often a step is tried, which failures are retried, and after what delay.
 type Retry struct {
 	MaxAttempts        int           // attempts in all; Unlimited: no bound; 0: the step is skipped
 	InitialInterval    time.Duration // delay before the 2nd attempt
 	BackoffCoefficient float64       // ≥ 1
-	MaxInterval        time.Duration // cap on a delay; 0: none
+	MaxInterval        time.Duration // cap on a delay; 0 if there is none
 	Jitter             float64       // 0–1
 	JitterKind         JitterKind
 	On                 []Kind   // kinds that are retried; used if When is empty
@@ -32,8 +30,8 @@ type Retry struct {
 	Origin             string   // where it was configured
 }
 
-// defaultMaxLost is how many lost attempts that count stop a step that says nothing else. Without a bound, a step that
-// kills its worker would kill one worker after another.
+// defaultMaxLost is the default number of counted lost attempts that stop a step. Without a bound, a step that kills
+// its worker would kill one worker after another.
 const defaultMaxLost = 5
 
 // defaultOn lists the kinds that are retried if a policy lists none: failures that may go away by themselves.
@@ -47,7 +45,7 @@ func (r *Retry) LostBound() int {
 	return r.MaxLost
 }
 
-// Retries reports whether On contains the kind. A nil On stands for error and timeout; an empty On contains nothing.
+// Retries reports whether On contains the kind. A nil On means error and timeout; an empty On contains nothing.
 func (r *Retry) Retries(kind Kind) bool {
 	if r.On == nil {
 		return slices.Contains(defaultOn, kind)

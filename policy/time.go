@@ -44,12 +44,12 @@ func (t Time) Sub(u Time) time.Duration {
 	return time.Duration(us) * time.Microsecond
 }
 
-// Earliest returns the earlier of two instants, where zero means "none".
-func Earliest(a, b Time) Time {
-	if a == 0 || (b != 0 && b < a) {
-		return b
+// Earlier returns the earlier of two instants, where zero means "none".
+func (t Time) Earlier(u Time) Time {
+	if t == 0 || (u != 0 && u < t) {
+		return u
 	}
-	return a
+	return t
 }
 
 func (t Time) String() string {

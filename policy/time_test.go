@@ -47,9 +47,9 @@ func TestTimeSaturates(t *testing.T) {
 	}
 }
 
-func TestEarliest(t *testing.T) {
+func TestEarlier(t *testing.T) {
 	for _, test := range []struct{ a, b, want policy.Time }{{0, 0, 0}, {0, 5, 5}, {5, 0, 5}, {5, 7, 5}, {7, 5, 5}} {
-		if got := policy.Earliest(test.a, test.b); got != test.want {
+		if got := test.a.Earlier(test.b); got != test.want {
 			t.Errorf("Earliest(%d, %d) = %d", test.a, test.b, got)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package web is the page that shows runs. Its sources are in app, and what they build, in dist, is embedded. It speaks
-// to the public HTTP API alone.
+// Package web is the page that shows runs. Its sources are in app, and their built form, in dist, is embedded. It uses
+// only the public HTTP API.
 package web
 
 import (
@@ -38,7 +38,7 @@ func Routes(handle func(pattern string, answer http.HandlerFunc)) {
 	})
 }
 
-// forever lets a browser keep a file whose name has a hash of what is in it.
+// forever lets a browser keep a file whose name contains the hash of its content.
 const forever = "public, max-age=31536000, immutable"
 
 // serve answers with a file of the page. The browser asks for the page itself again each time, since another version of

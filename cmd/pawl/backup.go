@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 )
 
-// copied is what programs get of a backup.
+// copied is the JSON output of a backup.
 type copied struct {
 	Database string `json:"database"`
 	File     string `json:"file"`
@@ -74,11 +74,11 @@ func (a databaseVerbs) fileToCopy() (database.Place, error) {
 	return p, err
 }
 
-// folders are where the artifacts of a database are, and where those of its copy belong; empty: there is none.
+// folders are the folders with the artifacts of a database and of its copy; empty if there are none.
 type folders struct{ from, to string }
 
-// folders returns the folders of a copy. The flag --artifacts names that of the database, which is the first one in a
-// backup.
+// folders returns the folders of a copy. The flag --artifacts names the folder of the database, which is the first one
+// in a backup.
 func (a databaseVerbs) folders(from, to string, backup bool) folders {
 	f := folders{from + ".artifacts", to + ".artifacts"}
 	switch {
@@ -116,7 +116,7 @@ func (a databaseVerbs) copyChecked(ctx context.Context, from, to, database strin
 	if err != nil {
 		return joinRemoved(err, to)
 	}
-	for _, suffix := range []string{"-wal", "-shm"} { // the files of the check; nobody else has the copy
+	for _, suffix := range []string{"-wal", "-shm"} { // the files of the check; no other process has the copy
 		_ = os.Remove(to + suffix)
 	}
 	files, err := kept.copyArtifacts(ctx)

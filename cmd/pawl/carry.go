@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 )
 
-// carry follows runs on a machine to their end, tells how they ended, and closes the machine. The error carries the
+// carry follows runs on a machine to their end, reports how they ended, and closes the machine. The error carries the
 // exit status.
 func (a *app) carry(ctx context.Context, m *machine, ids []string, how telling) error {
 	if m.remote != nil {
@@ -29,7 +29,7 @@ func (a *app) carry(ctx context.Context, m *machine, ids []string, how telling) 
 		fmt.Fprintf(a.Err, "pawl: %s\n", live.Resting(f.others))
 	}
 	err := f.follow(ctx, ids)
-	// Nobody reads the output any more, as with "pawl run FILE | head": that is a way to leave.
+	// The reader of the output has gone, as with "pawl run FILE | head": that is a way to leave.
 	left := errors.Is(err, errLeft) || errors.Is(err, syscall.EPIPE)
 	if left {
 		f.leave()
@@ -37,8 +37,8 @@ func (a *app) carry(ctx context.Context, m *machine, ids []string, how telling) 
 		f.conclude()
 		a.waitForOthers(m)
 	}
-	// A second signal while attempts are being stopped ends the process at once; the next one to open the database ends
-	// what is left of them.
+	// A second signal while attempts are being stopped ends the process at once; the next process to open the database
+	// ends what is left of them.
 	impatient := make(chan os.Signal, 1)
 	signal.Notify(impatient, os.Interrupt)
 	go func() {
@@ -86,7 +86,7 @@ func (a *app) others(ctx context.Context, svc api.Service, ids []string) int {
 
 func isClosed(err error) bool { return errors.Is(err, api.Sentinel(api.CodeRunClosed)) }
 
-// carriers knows which runs of a database file nobody carries on.
+// carriers knows which runs of a database file no process carries on.
 type carriers struct {
 	place database.Place
 
@@ -99,7 +99,7 @@ type carriers struct {
 // carriersKnown is how long it counts who carries what.
 const carriersKnown = time.Second
 
-// rests reports whether nobody carries a run on: no process has the file, or the one that has it carries others.
+// rests reports whether no process carries a run on: no process has the file, or the one that has it carries on others.
 func (c *carriers) rests(ctx context.Context, run core.RunID, _ func() core.RunID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,8 +113,8 @@ func (c *carriers) rests(ctx context.Context, run core.RunID, _ func() core.RunI
 	return !c.held || c.resting[run.String()]
 }
 
-// restingAt asks the process that has a database file which open runs it does not carry on. One that does not answer,
-// such as a Go program, carries on all it has.
+// restingAt asks the process that has a database file which open runs it does not carry on. A process that does not
+// answer, such as a Go program, carries on all it has.
 func restingAt(ctx context.Context, p database.Place) map[string]bool {
 	client := p.Join(ctx)
 	if client == nil {

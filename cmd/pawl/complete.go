@@ -52,7 +52,7 @@ func runNames(ctx context.Context, svc api.Service) []cobra.Completion {
 	return names
 }
 
-// completeFlags gives the flags that take one of a few words the completion of these.
+// completeFlags adds completion to the flags that take one of a few words.
 func (a *app) completeFlags(root *cobra.Command) {
 	phases := []cobra.Completion{}
 	for _, p := range api.RunPhases() {

@@ -36,8 +36,8 @@ var personal = []string{
 	"older-than", configFlag,
 }
 
-// amounts are flags that mean an amount of time. One in the configuration file is checked by every command, so that its
-// place is told before it is needed.
+// amounts are flags that mean an amount of time. An amount in the configuration file is checked by every command, so
+// that a mistake is reported before the amount is needed.
 var amounts = []string{
 	"retention", "drain", "drain-within", "stop-within", "session-for", "fails-after", "over", "expires-in", "overlap",
 }
@@ -74,8 +74,8 @@ func configure(cmd *cobra.Command) error {
 	return failed
 }
 
-// configOf returns the configuration file of a command, and the keys that it may have. One that the command line names
-// has the flags of that command alone.
+// configOf returns the configuration file of a command, and the keys that it may have. A setting below the name of a
+// command is for the flags of that command alone.
 func configOf(cmd *cobra.Command) (path string, known []string) {
 	f := cmd.Flags().Lookup(configFlag)
 	if f == nil {
@@ -102,7 +102,7 @@ func keysOf(cmd *cobra.Command) []string {
 	return names
 }
 
-// ofCallers are flags that every command has and a server has no use for.
+// ofCallers are flags that every command has, and that a server does not use.
 var ofCallers = []string{"server", "namespace", "token-file", "ca", "actor", "reason", "no-color", "output"}
 
 func configPath() string {

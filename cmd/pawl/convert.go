@@ -159,7 +159,8 @@ func (a flowVerbs) formatFile(file string, check bool) (changed bool, err error)
 	return true, nil
 }
 
-// formatted returns a flow file as it should look. What it means is compared with what it meant.
+// formatted returns a flow file as it should look. The new text is parsed and compared with the old one, so that its
+// meaning stays the same.
 func (a flowVerbs) formatted(name string, src []byte) ([]byte, error) {
 	before, err := a.parseFlow(name, src)
 	if err != nil {

@@ -30,7 +30,7 @@ func (a *app) where() (p database.Place, err error) {
 	return p, asUsage(err)
 }
 
-// openToRead opens the database for looking, whoever holds it.
+// openToRead opens the database for reading, also while another process holds it.
 func (a *app) openToRead(ctx context.Context) (*service.File, func(), error) {
 	p, err := a.where()
 	if err != nil {
@@ -83,11 +83,11 @@ func clockNow() time.Time { return time.Now() }
 // now returns the wall clock's time, as the command line reads it.
 func now() core.Time { return policy.At(clockNow()) }
 
-// runsNow returns the time of the runs that this command is about: that of the wall clock, unless their server or
-// database has reported a clock that stands.
+// runsNow returns the present time of the runs that this command shows: that of the wall clock, unless their server or
+// database has reported a stopped clock.
 func (a *app) runsNow(ctx context.Context) time.Time {
 	if a.clock == nil && a.server != "" {
-		if c, err := a.connect(); err == nil { // the command will tell what is wrong with the address
+		if c, err := a.connect(); err == nil { // the command will report what is wrong with the address
 			defer c.Close()
 		}
 	}

@@ -128,10 +128,10 @@ func listenLoopback(ctx context.Context, flag, address, example string) (net.Lis
 	return l, nil
 }
 
-// tellServing says what is served, and where.
+// tellServing reports what is served, and where.
 func (a serverVerbs) tellServing(ctx context.Context, m *machine, address string) {
 	if a.structured() {
-		_ = a.print(map[string]string{"server": address, "database": m.place.Name()}) // who reads it may have gone
+		_ = a.print(map[string]string{"server": address, "database": m.place.Name()}) // the reader may have gone
 		return
 	}
 	a.say("serving %s (a page for the browser; the API: %s/docs)", address, address)
@@ -165,7 +165,7 @@ func (a serverVerbs) tellServing(ctx context.Context, m *machine, address string
 func (a serverVerbs) warnOfFlow(ctx context.Context, f api.Flow) {
 	d, err := a.folder.Find(ctx, f.Name)
 	if err != nil {
-		return // it was told, or the file has just changed
+		return // it was reported before, or the file has just changed
 	}
 	stored, err := service.Definition(d)
 	if err != nil {
@@ -182,9 +182,9 @@ func (a serverVerbs) warnOfFlow(ctx context.Context, f api.Flow) {
 // stopWithin is how long requests may take to be answered when the server stops. Streams are cut then.
 const stopWithin = time.Second
 
-// untilStopped serves until a signal comes or the engine ends. Then it says for drain that it is not ready and answers
-// all else, and after that, requests have within to be answered. hangup is called for each SIGHUP; nil: that signal
-// stops it too.
+// untilStopped serves until a signal comes or the engine ends. Then drain is how long the server still answers, though
+// it reports that it is not ready, and within is the time that open requests get after that. hangup is called for each
+// SIGHUP; nil if that signal stops it too.
 func (a serverVerbs) untilStopped(m *machine, drain, within time.Duration, hangup func()) error {
 	var ended error
 	for waiting := true; waiting; {

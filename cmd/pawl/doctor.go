@@ -21,13 +21,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 )
 
-// diagnosis is what programs get.
+// diagnosis is the JSON output of the command.
 type diagnosis struct {
 	Database string              `json:"database"`
-	File     *sqlite.Report      `json:"file,omitempty"`   // nil: there is none
+	File     *sqlite.Report      `json:"file,omitempty"`   // nil if there is none
 	Server   *journal.Inspection `json:"server,omitempty"` // nil: it is a file, or it cannot be examined
 	Runs     int                 `json:"runsCompared"`     // rows held against their history
-	SyncP50  float64             `json:"syncP50Ms"`        // how long the disk takes to sync a write; 0: it takes none
+	SyncP50  float64             `json:"syncP50Ms"`        // how long the disk takes to sync a write; 0 if unknown
 	Version  string              `json:"version"`
 	Waiting  []string            `json:"waiting"` // runs that wait for the code of a Go program, and since when
 	Problems []string            `json:"problems"`
@@ -137,10 +137,10 @@ type stored interface {
 	Definition(ctx context.Context, id core.DefinitionID) (journal.Definition, error)
 }
 
-// compare holds every run's row against the fold of its history.
+// compare compares every run's row with its history.
 func (a *app) compare(ctx context.Context, d *diagnosis, j stored) {
 	err := j.EachRun(ctx, func(r journal.Stored) error {
-		if r.Broken == nil { // else the check of the file has said so
+		if r.Broken == nil { // else the check of the file has reported it
 			a.compareRun(ctx, d, j, r)
 		}
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/flow"
 )
 
-// dryRun shows what the steps of a flow would do with an input. What only the run can know stands there as it is
-// written.
+// dryRun shows what the steps of a flow would do with an input. Values that are only known during a run are shown as
+// they are written.
 func (a *app) dryRun(c *compiled, args []string) error {
 	input, err := a.readInput(c, args)
 	if err != nil {

@@ -66,7 +66,7 @@ func (a *app) send(ctx context.Context, name string, s api.SendRequest, follow b
 	if closed := m.close(); closed != nil {
 		return closed
 	}
-	if err != nil { // the event has ended the run, and with it the process that had the database
+	if err != nil { // the event has ended the run, and so the process that had the database
 		if a.structured() {
 			return a.print(map[string]any{"run": t.id, "event": s.Name})
 		}

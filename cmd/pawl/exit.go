@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
-// The exit statuses, which the table of codes in package api has. They are a contract: scripts tell a failed run from a
-// wrong command by them.
+// The exit statuses, which the table of codes in package api has. The statuses are a contract: scripts distinguish a
+// failed run from a wrong command by them.
 var (
 	exitFailed    = api.CodeFailed.ExitStatus()
 	exitUsage     = api.CodeInvalid.ExitStatus()
@@ -19,7 +19,7 @@ var (
 
 const exitOK = 0
 
-// statusError ends the command with a status. Its error is printed; where it is nil, everything has been said.
+// statusError ends the command with a status. Its error is printed; nil if everything was printed before.
 type statusError struct {
 	status int
 	err    error
@@ -34,12 +34,12 @@ func (e *statusError) Error() string {
 
 func (e *statusError) Unwrap() error { return e.err }
 
-// usage says that the command was wrong: nothing was done.
+// usage marks an error of a wrong command, which did nothing.
 func usage(format string, args ...any) error {
 	return &statusError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// asUsage makes an error one of usage.
+// asUsage marks an error as one of usage.
 func asUsage(err error) error {
 	if err == nil {
 		return nil

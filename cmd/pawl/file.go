@@ -43,7 +43,7 @@ func (a *app) lines(lines []screen.Line) {
 // exact writes a duration without dropping any of it.
 func exact(d time.Duration) string { return duration.Format(d) }
 
-// parseDuration reads a duration of the command line. A number alone is refused: people mean seconds by it.
+// parseDuration reads a duration of the command line. A number alone is refused, because people would mean seconds.
 func parseDuration(text string) (time.Duration, error) {
 	d, err := decode.WithUnit(text)
 	return d.Std(), err

@@ -44,7 +44,7 @@ func (w warning) String() string {
 	return fmt.Sprintf("%s%s: %s", place, w.Severity, w.Message)
 }
 
-// checked is what programs get of a file that was validated.
+// checked is the JSON output for a file that was validated.
 type checked struct {
 	File     string    `json:"file"`
 	Valid    bool      `json:"valid"`
@@ -99,7 +99,7 @@ func (a flowVerbs) flowValidateCommand() *cobra.Command {
 	return cmd
 }
 
-// validate checks one file and tells people what it found.
+// validate checks one file and prints what it found.
 func (a flowVerbs) validate(file string, s *sources, cluster bool) (checked, error) {
 	out := checked{File: file, Findings: []warning{}}
 	if system, path := cutSystem(file); system != "" {
@@ -146,7 +146,7 @@ func (a flowVerbs) tellValid(c checked) {
 // severityError is the severity of what makes a flow invalid.
 const severityError = "error"
 
-// invalid tells what is wrong with a file. Any other error, such as that of a file that cannot be read, is returned.
+// invalid reports what is wrong with a file. Any other error, such as that of a file that cannot be read, is returned.
 func (a flowVerbs) invalid(out checked, err error) (checked, error) {
 	var problems tree.Errors
 	if !errors.As(err, &problems) { // all of them, before the first one
@@ -167,7 +167,7 @@ func (a flowVerbs) invalid(out checked, err error) (checked, error) {
 	return out, nil
 }
 
-// validateOther checks a document of another system. What is found in the flows that it becomes is told at its place
+// validateOther checks a document of another system. Problems in the flows that it becomes are reported at their places
 // in the document.
 func (a flowVerbs) validateOther(
 	out checked, system, path string, s *sources, cluster bool,
@@ -192,7 +192,7 @@ func (a flowVerbs) validateOther(
 	return out, nil
 }
 
-// lint looks for what deserves a look in a flow, which one server carries on or the nodes of a cluster.
+// lint looks for suspicious settings in a flow, which one server carries on or the nodes of a cluster.
 func lint(doc *flow.Document, cluster bool) []warning {
 	return warningsOf(workflows.Lint(doc, cluster))
 }
@@ -212,7 +212,7 @@ func warningOf(step string, f judge.Finding) warning {
 	return warning{Severity: string(flow.Warning), Code: f.Code, Step: step, Message: f.Message}
 }
 
-// warnings tells findings; a warning ends the command with status 1.
+// warnings prints findings; a warning ends the command with status 1.
 func (a *app) warnings(all []warning) error {
 	if a.structured() {
 		if all == nil {

@@ -32,14 +32,14 @@ const (
 // frameEvery is how often the live view checks for changes.
 const frameEvery = 100 * time.Millisecond
 
-// follower follows runs to their end and tells what happens.
+// follower follows runs to their end and reports what happens.
 type follower struct {
 	*app
 	svc     api.Service
 	m       *machine // nil: another process carries the runs
 	telling telling
 	now     func() time.Time // the time of the runs
-	note    string           // more to say about all of it
+	note    string           // details that concern all runs
 
 	roots   []string            // followed; where a chain goes on, its next run takes the place
 	several bool                // lines say which run they are about
@@ -49,7 +49,8 @@ type follower struct {
 	watched map[string]bool
 	// expected are children that another partition of the database has not begun yet
 	expected map[string]bool
-	// lastAsked are the runs that were asked for after those at the top had ended: what is not there then never begins
+	// lastAsked are the runs that were asked for after those at the top had ended; one that does not exist then never
+	// begins
 	lastAsked map[string]bool
 	over      map[string]bool
 	schedules map[string]*schedule.State // those that are followed, by name
@@ -57,13 +58,13 @@ type follower struct {
 	updates   chan update
 	stalled   string
 	others    int
-	// toldBefore has, by run, the last event that was told before the process ended that carried the runs then
+	// toldBefore has, by run, the last event that was printed before the process ended that carried the runs on then
 	toldBefore map[string]int
 
 	printed    *printed    // nil: what steps print is not printed
 	lineReader *lineReader // nil: the live view does not show what steps print
 
-	terminal  *screen.Terminal // nil: there is no live view
+	terminal  *screen.Terminal // nil if there is no live view
 	asks      bool             // Ctrl-C asks what to do with runs that another process carries
 	asking    bool
 	cancelled chan error // outcome of the request to cancel the runs
@@ -74,7 +75,7 @@ type update struct {
 	run      string
 	event    *api.Event
 	firing   bool     // it is the run of a firing, which is followed from now on
-	snapshot *api.Run // the run as it is now; with its first event, with its end, and where it was asked for
+	snapshot *api.Run // the present run; with its first event, with its end, and where it was asked for
 	over     bool
 	err      error
 	lines    map[live.StepOf]string // set: news of no run, but the last lines of all running steps
@@ -134,12 +135,12 @@ func (f *follower) follow(ctx context.Context, ids []string) error {
 	}
 	err := f.loop(ctx, signals)
 	if f.asking = false; err == nil || errors.Is(err, errLeft) {
-		err = errors.Join(err, f.paint()) // paints without the question, which is answered or has no meaning any more
+		err = errors.Join(err, f.paint()) // paints without the question, which is answered or no longer matters
 	}
 	return err
 }
 
-// loop tells what happens until all runs have ended, or the command is asked to stop.
+// loop reports what happens until all runs have ended, or the command is asked to stop.
 func (f *follower) loop(ctx context.Context, signals <-chan os.Signal) error {
 	var keys <-chan string
 	var resized <-chan struct{}
@@ -195,7 +196,7 @@ func (f *follower) signals() chan os.Signal {
 }
 
 // stopSignals starts to receive the signals that ask the command to stop. From then on a write to a pipe that nobody
-// reads is an error: it does not end the process any more, which has attempts to stop first.
+// reads is an error. It no longer ends the process, which has attempts to stop first.
 func stopSignals() chan os.Signal {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 4)
@@ -280,7 +281,7 @@ func (f *follower) take(ctx context.Context, u update) error {
 		f.began(ctx, u.run)
 		return nil
 	}
-	if u.snapshot != nil && f.watched[u.run] && !f.over[u.run] { // else it is older than what is known, or let go
+	if u.snapshot != nil && f.watched[u.run] && !f.over[u.run] { // else it is outdated, or not followed
 		f.runs[u.run] = u.snapshot
 	}
 	switch {
@@ -315,8 +316,7 @@ func (f *follower) take(ctx context.Context, u update) error {
 	return nil
 }
 
-// goOn follows a chain: the next run joins the one that ended, and takes the place of the one before that. A chain may
-// have no end.
+// goOn follows a chain: the next run takes the place of the one that ended. A chain may have no end.
 func (f *follower) goOn(ctx context.Context, id string) {
 	i := slices.Index(f.roots, id)
 	r := f.runs[id]
@@ -408,8 +408,8 @@ func (f *follower) interrupted(s os.Signal) error {
 	return f.paint()
 }
 
-// key handles a pressed key. Only the answers to a question mean anything, and Ctrl-C and Ctrl-\: these would be
-// signals if nobody read the keys.
+// key handles a pressed key. Only answers to a question have a meaning, and Ctrl-C and Ctrl-\, which would be signals
+// if nobody read the keys.
 func (f *follower) key(ctx context.Context, k string) error {
 	switch {
 	case k == "ctrl+c":
@@ -463,7 +463,7 @@ func (f *follower) cancel(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// engineEnded explains an engine that ended by itself: its journal must not be written any more.
+// engineEnded explains an engine that ended on its own: its journal must no longer be written.
 func (f *follower) engineEnded() error {
 	err := f.m.Err()
 	if err == nil {

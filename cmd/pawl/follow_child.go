@@ -27,9 +27,9 @@ func (f *follower) rootsOver() bool {
 	return !slices.ContainsFunc(f.roots, func(id string) bool { return !f.over[id] })
 }
 
-// notBegun reports whether an update says that a child does not exist. Its parent names it when the attempt starts; in
-// another partition the child begins a moment later, so it is watched again. A child that does not exist when it is
-// asked for after the parents have ended was refused, and is not expected any more.
+// notBegun reports whether an update shows that a child does not exist. Its parent names it when the attempt starts; in
+// another partition the child begins a moment later, so it is watched again. A child that still does not exist after
+// its parents have ended was refused, and is no longer expected.
 func (f *follower) notBegun(u update) bool {
 	if !errors.Is(u.err, api.Sentinel(api.CodeNotFound)) || f.runs[u.run] != nil || slices.Contains(f.roots, u.run) {
 		return false

@@ -21,7 +21,7 @@ func (f *follower) isSchedule(run string) bool {
 	return r != nil && r.Workflow == schedule.Workflow
 }
 
-// turned takes the news of a schedule's turn: the runs that it has started are followed, too.
+// turned handles a schedule's turn: the runs that it has started are followed, too.
 func (f *follower) turned(ctx context.Context, ev *api.Event) error {
 	s, err := schedule.Decode(ev.Data)
 	if err != nil {
@@ -76,7 +76,7 @@ func (f *follower) began(ctx context.Context, id string) {
 	if f.watched[id] {
 		return
 	}
-	f.roots = append(f.roots, id)
+	f.roots, f.several = append(f.roots, id), true
 	f.watch(ctx, id)
 	var over []string
 	for _, root := range f.roots {
@@ -90,7 +90,7 @@ func (f *follower) began(ctx context.Context, id string) {
 	}
 }
 
-// turnText says what a turn has changed; "": nothing that has to be told.
+// turnText describes what a turn has changed, or returns "" if nothing is worth a line.
 func turnText(before, s *schedule.State, now time.Time) string {
 	var parts []string
 	if before == nil {
@@ -120,7 +120,7 @@ func turnText(before, s *schedule.State, now time.Time) string {
 	return screen.Clean(fmt.Sprintf("schedule %s  %s", s.Name, strings.Join(parts, "; ")))
 }
 
-// toldByTurns reports whether an event of a schedule is told by its turns.
+// toldByTurns reports whether the lines of a schedule's turns already show an event.
 func (f *follower) toldByTurns(ev *api.Event) bool {
 	return f.isSchedule(ev.Run) && f.telling == tellPlain && !slices.Contains([]string{
 		"run.cancelled", "run.terminated", "run.timed_out", "run.succeeded", "run.failed",

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// schemaLine tells editors with the YAML language server which schema a file has.
+// schemaLine names the schema of a file for editors with the YAML language server.
 const schemaLine = "# yaml-language-server: $schema=" +
 	"https://raw.githubusercontent.com/pawl-dev/pawl/main/flow/schema.json"
 
@@ -70,10 +70,10 @@ func (a flowVerbs) initFlow(dir, file string) error {
 // firstStep is a step of a first flow.
 type firstStep struct{ name, line, more string }
 
-// fetches is what bounds a step that fetches something.
+// fetches are the settings of a step that fetches something.
 const fetches = "    retry: exponential(3, 2s)\n"
 
-// stepsFor returns the files in a folder that say how it is built, and the steps that do so.
+// stepsFor returns the files in a folder that show how it is built, and the steps that build it.
 func stepsFor(dir string) (found []string, steps []firstStep) {
 	has := func(name string) bool {
 		_, err := os.Stat(filepath.Join(dir, name))
@@ -187,7 +187,7 @@ output: "${{ trim(steps.greet.output.stdout) }}"
 	return b.String()
 }
 
-// flowName makes the name of a flow of that of a folder.
+// flowName makes the name of a flow from that of a folder.
 func flowName(folder string) string {
 	name := strings.Trim(regexp.MustCompile(`[^A-Za-z0-9_.-]+`).ReplaceAllString(folder, "-"), "-.")
 	if name == "" {

@@ -52,7 +52,7 @@ func (a *app) readInput(c *compiled, args []string) ([]byte, error) {
 	return json.Marshal(merged)
 }
 
-// inputValue reads a value as JSON where it is some, unless the flow asks for a text there; as a text otherwise.
+// inputValue reads a value as JSON if it is JSON and the flow does not ask for a text there; otherwise as a text.
 func inputValue(text string, types []string) json.RawMessage {
 	onlyText := len(types) > 0 && !slices.ContainsFunc(types,
 		func(t string) bool { return t != "string" && t != "null" })
@@ -105,7 +105,7 @@ func (a *app) readJSON(flag, arg string) ([]byte, error) {
 	return src, nil
 }
 
-// jsonError says what is wrong with a JSON text, and where.
+// jsonError reports what is wrong with a JSON text, and where.
 func jsonError(src []byte) error {
 	var v any
 	err := json.Unmarshal(src, &v)

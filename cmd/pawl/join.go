@@ -36,7 +36,7 @@ func (a *app) connect() (*httpapi.Client, error) {
 	return c, nil
 }
 
-// token returns the token that is shown to a server; empty: none.
+// token returns the token that is shown to a server, empty if there is none.
 func (a *app) token() (string, error) {
 	if a.tokenFile == "" {
 		return strings.TrimSpace(os.Getenv("PAWL_TOKEN")), nil
@@ -105,8 +105,8 @@ func (a *app) carryThrough(ctx context.Context, m *machine, ids []string, how te
 	return a.carry(ctx, m, ids, how)
 }
 
-// gone reports whether an error means that nobody answers any more.
+// gone reports whether an error means that the other process has ended.
 func gone(err error) bool { return errors.Is(err, api.Sentinel(api.CodeClosed)) }
 
-// unanswered reports whether an error means that nobody answers any more, be it in the middle of a request.
+// unanswered reports whether an error means that the other process has ended, perhaps in the middle of a request.
 func unanswered(err error) bool { return gone(err) || errors.Is(err, api.Sentinel(api.CodeUncertain)) }

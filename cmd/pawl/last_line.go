@@ -73,7 +73,7 @@ func (f *follower) readLines(ctx context.Context) {
 	}()
 }
 
-// round reads what is new of these attempts, and returns their last lines.
+// round reads the new output of these attempts, and returns their last lines.
 func (l *lineReader) round(ctx context.Context, attempts map[live.StepOf]int) map[live.StepOf]string {
 	for at := range l.known {
 		if _, runs := attempts[at]; !runs {
@@ -102,7 +102,7 @@ func (l *lineReader) round(ctx context.Context, attempts map[live.StepOf]int) ma
 	return lines
 }
 
-// take adds what was printed. A carriage return begins a line anew, as progress bars do.
+// take adds new output. A carriage return begins a line again, as progress bars do.
 func (p *printing) take(text []byte) {
 	for len(text) > 0 {
 		i := bytes.IndexAny(text, "\r\n")
@@ -117,7 +117,7 @@ func (p *printing) take(text []byte) {
 	}
 }
 
-// line returns the last line that says something to people: one that has not ended, or else the one before.
+// line returns the last line with something to read: one that has not ended, or else the one before.
 func (p *printing) line() []byte {
 	if len(bytes.TrimSpace(p.open)) > 0 && !bytes.HasPrefix(p.open, []byte(`{"pawl"`)) {
 		return p.open

@@ -36,17 +36,17 @@ type machine struct {
 	svc            api.Service     // the engine's service
 	place          database.Place
 	journal        journal.Journal // nil: another process has it
-	clock          *virtual.Clock  // a clock that stands; nil: the wall clock
+	clock          *virtual.Clock  // a stopped clock; nil if it is the wall clock
 	signals        chan os.Signal  // signals to stop, received once attempts are executed; nil: none are
 	metrics        *metrics.Metrics
 	gateway        *temporal.Gateway // the workflows of Temporal's SDKs
 }
 
 // start opens the database and a daemon on it. With work set, attempts are executed; without, operations are applied
-// and everything else waits until a process executes attempts again. Where another process has the engine, a server or
-// one that holds the database, the machine stands for that one, which does all the work.
+// and everything else waits until a process executes attempts again. If another process has the engine, a server or one
+// that holds the database, the machine works through that process.
 //
-// The families of carried go on, and those of runs that are started; all others rest.
+// It carries on the families of carried, and runs that are started; all others rest.
 func (a *app) start(ctx context.Context, work bool, carried ...core.RunID) (*machine, error) {
 	if a.server != "" {
 		c, err := a.connect()
@@ -175,7 +175,7 @@ func (a *app) observe(m *machine, cfg *daemon.Config) error {
 	return nil
 }
 
-// tellSchedule tells what becomes of the schedule of a served flow.
+// tellSchedule reports what happens to the schedule of a served flow.
 func (a *app) tellSchedule(text string) {
 	if a.guard != nil {
 		a.guard.log.Info(text)
@@ -212,7 +212,7 @@ func (a *app) processes() int {
 	return a.slots
 }
 
-// webhookLog tells a person at a server what goes wrong with webhooks. Elsewhere nothing is sent.
+// webhookLog shows a person at a server the problems with webhooks. Elsewhere nothing is sent.
 func (a *app) webhookLog() *slog.Logger {
 	if a.folder == nil {
 		return nil
@@ -228,7 +228,7 @@ func (m *machine) carry(ctx context.Context, run string) error {
 	return m.Carry(ctx, run)
 }
 
-// close stops what executes, then the engine, then the journal.
+// close stops the workers, then the engine, then the journal.
 func (m *machine) close() error {
 	if m.remote != nil {
 		m.remote.Close()

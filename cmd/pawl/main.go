@@ -1,6 +1,6 @@
 // Command pawl runs durable workflows: flow files with exact timeouts and retries, on an embedded database.
 //
-// It has flags and drawing. What it opens a database with, and serves, is a daemon, which machine.go makes.
+// It has flags and drawing. The daemon, which machine.go makes, opens the database and serves it.
 package main
 
 import (

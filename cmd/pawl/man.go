@@ -19,7 +19,7 @@ func (a *app) manCommand() *cobra.Command {
 			epoch := time.Unix(0, 0).UTC() // the pages do not depend on when they were made
 			root := cmd.Root()
 			root.DisableAutoGenTag = true
-			processes := root.PersistentFlags().Lookup("processes") // the default is that of the machine that runs it
+			processes := root.PersistentFlags().Lookup("processes") // the default depends on the machine
 			processes.Usage = "how many step processes may run at the same time (default: by the machine's processors)"
 			return doc.GenManTree(root, &doc.GenManHeader{
 				Title: "PAWL", Section: "1", Source: "Pawl", Manual: "Pawl", Date: &epoch,

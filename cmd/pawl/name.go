@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// findStep looks a step up by its key, with the nearest one where there is none of that name.
+// findStep finds a step by its key; if there is none, the error names the nearest one.
 func findStep(r *api.Run, key string) (*api.Step, error) {
 	s, several := r.Named(key)
 	short := live.Short(r.Run)

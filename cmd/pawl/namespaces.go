@@ -58,8 +58,8 @@ func (a serverVerbs) openNamespace(ctx context.Context, m *machine, g *guarding,
 	return nil
 }
 
-// reloadNamespaces opens namespaces that are new in the configuration. One that is gone from it, or has another
-// database there, stays as it is until a restart.
+// reloadNamespaces opens namespaces that are new in the configuration. A namespace that was removed from it, or has
+// another database there, stays as it is until a restart.
 func (a serverVerbs) reloadNamespaces(ctx context.Context, m *machine, g *guarding) {
 	if !g.fromFile(namespacesFlag) {
 		return

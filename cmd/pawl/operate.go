@@ -68,6 +68,7 @@ func (a *app) find(ctx context.Context, w operation) (t target, err error) {
 			return err
 		}
 		t.id = r.Run
+		a.told[r.Run] = r.Events // earlier events are not told again
 		err = a.carriedHere(ctx, svc, r)
 		if errors.As(err, new(*workflows.ReadOnlyError)) && !w.follow {
 			t.program, err = err, nil
@@ -149,7 +150,7 @@ func lastMoves(r *api.Run) []api.Move {
 	return nil
 }
 
-// followFlag adds --follow: an operation that makes work due then carries the run on at once.
+// followFlag adds --follow: an operation that makes work due then also carries the run on.
 func followFlag(cmd *cobra.Command, w *operation) {
 	cmd.Flags().BoolVar(&w.follow, "follow", false, "carry the run on at once, with the live view")
 }

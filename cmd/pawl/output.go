@@ -96,7 +96,7 @@ func (a *app) table(head []string, rows [][]string) error {
 	return w.Flush()
 }
 
-// cutLast shortens a table's last column to what the others leave of the width.
+// cutLast shortens a table's last column to the width that the others leave.
 func cutLast(head []string, rows [][]string, width int) {
 	last := len(head) - 1
 	for column := range last {
@@ -107,7 +107,7 @@ func cutLast(head []string, rows [][]string, width int) {
 	}
 }
 
-// say writes a line for people; nothing where the output is for programs.
+// say writes a line for people; it writes nothing if the output is for programs.
 func (a *app) say(format string, args ...any) {
 	if !a.structured() {
 		fmt.Fprintf(a.Out, format+"\n", args...)

@@ -24,7 +24,7 @@ type subject struct {
 	RunLimit time.Duration // 0: none
 }
 
-// explained is what programs get: what the server's API tells of a policy, with the step that has it.
+// explained is the JSON output: what the server's API returns for a policy, with the step that has it.
 type explained struct {
 	Step string `json:"step,omitempty"`
 	api.Explained
@@ -166,7 +166,7 @@ func (a policyVerbs) subjects(given *policyFlags, args []string) ([]subject, err
 	return out, nil
 }
 
-// explain tells what the policy does with attempts that behave so.
+// explain shows what the policy does if the attempts behave in the given way.
 func (sc scene) explain(s subject, hangGiven bool) (explained, error) {
 	p := s.Policy
 	attemptLimit := p.StartToClose != nil || p.Heartbeat != nil || p.Inactivity != nil
@@ -187,7 +187,7 @@ func (sc scene) explain(s subject, hangGiven bool) (explained, error) {
 	return explained{s.Name, out}, err
 }
 
-// assumption says what the attempts are assumed to do.
+// assumption describes how the attempts are assumed to end.
 func assumption(act core.Act) string {
 	switch {
 	case act.End == "hang":
@@ -254,7 +254,7 @@ func limitText(l *policy.Limit) string {
 	return exact(l.After)
 }
 
-// conclusion says in a sentence how it ends.
+// conclusion describes the end in a sentence.
 func conclusion(e explained) string {
 	if e.Beyond > 0 {
 		const beyond = "attempt %d would begin after more than 292 years, beyond counting: set a maxInterval"

@@ -15,11 +15,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// printed prints what the attempts of followed runs print, between the lines that tell of events.
+// printed prints the output of the attempts of followed runs, between the lines about events.
 //
 // A line begins with its step's key, so that nothing a step prints is taken for a command of the CI system. In CI the
-// output of each attempt is a group. Groups cannot be mixed: one attempt is shown as it prints, the others after it,
-// and what happens meanwhile is told when the group ends.
+// output of each attempt is a group. Groups cannot be mixed: one attempt is shown while it prints, the others after it,
+// and lines about other events come when the group ends.
 type printed struct {
 	out   io.Writer
 	logs  api.LogReader
@@ -32,13 +32,14 @@ type printed struct {
 	stream string
 	// github: GitHub Actions reads the lines, so steps may give it commands, and those that fail are marked.
 	github bool
+	marked map[string]bool // the failed tests, and the steps with failed items, that were marked
 
 	above  map[string]string // the keys of the steps that a run is a child of, by run
 	open   []*attemptOutput  // open attempts in the order in which they began; in CI one is shown
-	behind []string          // lines that are told when the group ends
+	behind []string          // lines to print when the group ends
 }
 
-// attemptOutput is what one attempt prints.
+// attemptOutput is the output of one attempt.
 type attemptOutput struct {
 	run, step string
 	attempt   int
@@ -50,7 +51,7 @@ type attemptOutput struct {
 	ended     bool
 }
 
-// newPrinted returns nil if nothing is to be printed while runs are followed.
+// newPrinted returns nil if no output is to be printed while runs are followed.
 func (a *app) newPrinted(svc api.Service) *printed {
 	if !printsSteps(a.output) {
 		return nil
@@ -65,12 +66,12 @@ func (a *app) newPrinted(svc api.Service) *printed {
 		above: map[string]string{},
 	}
 	if a.output == outputGitHub {
-		p.how, p.group, p.github = outputFollow, githubGroups{}, true
+		p.how, p.group, p.github, p.marked = outputFollow, githubGroups{}, true, map[string]bool{}
 	}
 	return p
 }
 
-// event takes an event before it is told. Of an attempt that ends, the rest is printed first.
+// event handles an event before its line is printed. Of an attempt that ends, the rest is printed first.
 func (p *printed) event(ctx context.Context, ev api.Event) {
 	switch ev.Type {
 	case api.EventAttemptStarted:
@@ -92,7 +93,7 @@ func (p *printed) event(ctx context.Context, ev api.Event) {
 	p.poll(ctx)
 }
 
-// before takes an event that was told before: what its attempt printed is printed only if it goes on.
+// before handles an event that was printed before: the output of its attempt is printed only if the attempt goes on.
 func (p *printed) before(ev api.Event) {
 	switch ev.Type {
 	case api.EventAttemptStarted:
@@ -129,8 +130,8 @@ func (p *printed) tell(line string) error {
 	return err
 }
 
-// annotation returns the line by which GitHub Actions marks what an event tells of, after a line break; empty: there is
-// none, or nobody reads it.
+// annotation returns the line with which GitHub Actions marks an event, after a line break, empty if there is none, or
+// GitHub Actions does not read the output.
 func (p *printed) annotation(ev *api.Event) string {
 	level := ""
 	switch ev.Type {
@@ -149,24 +150,33 @@ func (p *printed) annotation(ev *api.Event) string {
 	if title == "" {
 		title = "the run"
 	}
-	return annotated(level, "title", title, ev.Text) + annotatedTests(ev)
+	step, _, isItem := strings.Cut(ev.Run+" "+ev.Step, "[")
+	if !isItem && level == "error" && p.marked[step] {
+		return "" // it failed because of its items, which are marked
+	}
+	p.marked[step] = p.marked[step] || isItem && level == "error"
+	return annotated(level, "title", title, ev.Text) + p.annotatedTests(ev)
 }
 
 // mostAnnotations is how many annotations of one kind GitHub shows of a step.
 const mostAnnotations = 10
 
-// annotatedTests returns the lines that mark the failed tests of a step, where the files of JUnit tell their source.
-func annotatedTests(ev *api.Event) string {
+// annotatedTests returns the lines that mark the failed tests of a step, where the files of JUnit tell their source. A
+// test that several steps tell of is marked once.
+func (p *printed) annotatedTests(ev *api.Event) string {
 	if ev.Failure == nil {
 		return ""
 	}
 	tests, lines := api.TestsOf(ev.Failure), ""
 	for i := 0; tests != nil && i < min(len(tests.Failures), mostAnnotations); i++ {
 		f := &tests.Failures[i]
-		if f.File == "" {
-			lines += annotated("error", "title", f.Title(), f.Message)
-		} else {
-			lines += annotated("error", "file", f.File, f.Title()+": "+f.Message, "line", strconv.Itoa(max(f.Line, 1)))
+		line := annotated("error", "title", f.Title(), f.Message)
+		if f.File != "" {
+			line = annotated("error", "file", f.File, f.Title()+": "+f.Message, "line", strconv.Itoa(max(f.Line, 1)))
+		}
+		if !p.marked[line] {
+			p.marked[line] = true
+			lines += line
 		}
 	}
 	return lines
@@ -188,8 +198,8 @@ func (p *printed) shown() int {
 	return slices.IndexFunc(p.open, func(o *attemptOutput) bool { return o.begun })
 }
 
-// poll prints what has come. Of attempts that print in groups, the first one that has something to show goes on until
-// it ends.
+// poll prints new output. Of attempts that print in groups, the first one that has something to show goes on until it
+// ends.
 func (p *printed) poll(ctx context.Context) {
 	for i := 0; i < len(p.open); {
 		if p.group != nil {
@@ -212,7 +222,8 @@ func (p *printed) poll(ctx context.Context) {
 	}
 }
 
-// read prints the lines of an attempt that have come. An attempt without a log is no exec step, or runs elsewhere.
+// read prints the lines of an attempt that have come. An attempt without a log is not of an exec step, or runs
+// elsewhere.
 func (p *printed) read(ctx context.Context, o *attemptOutput) {
 	for {
 		part, err := p.logs.Log(ctx, o.run, api.LogPlace{Step: o.step, Attempt: o.attempt, From: o.next})
@@ -281,7 +292,7 @@ func (p *printed) line(o *attemptOutput, line []byte) {
 	fmt.Fprintln(p.out, prefix+text)
 }
 
-// endGroup ends the group of an attempt and tells what happened meanwhile.
+// endGroup ends the group of an attempt and prints what happened meanwhile.
 func (p *printed) endGroup(o *attemptOutput) {
 	fmt.Fprint(p.out, p.group.end(o))
 	for _, line := range p.behind {

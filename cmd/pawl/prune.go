@@ -70,8 +70,8 @@ func (a databaseVerbs) prune(ctx context.Context, r api.PruneRequest) error {
 	return nil
 }
 
-// retentionOf reads --retention. Zero: this process removes nothing by itself, since it does not carry runs on or is
-// not asked to.
+// retentionOf reads --retention. Zero if this process removes nothing, since it does not carry runs on or is not asked
+// to remove them.
 func (a *app) retentionOf(work bool) (time.Duration, error) {
 	if a.retention == "" || !work {
 		return 0, nil

@@ -16,14 +16,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 )
 
-// repaired is what a repair did.
+// repaired is the result of a repair.
 type repaired struct {
 	Copy string   `json:"copy"` // the file as it was before
 	Runs []string `json:"runs"` // runs whose rows were written anew
 }
 
-// repair makes what is derived from histories anew: the rows of runs that do not say what their histories say, and
-// indexes. What is in the histories themselves is never changed.
+// repair derives again from histories what can be: the rows of runs that do not match them, and indexes. What is in the
+// histories themselves is never changed.
 func (a databaseVerbs) repair(ctx context.Context) (*repaired, error) {
 	p, err := a.where()
 	switch {
@@ -58,7 +58,7 @@ func (a databaseVerbs) repair(ctx context.Context) (*repaired, error) {
 	return out, errors.Join(err, j.Close())
 }
 
-// rewriteRows writes the rows of runs anew that do not say what their histories say.
+// rewriteRows writes again the rows of runs that do not match their histories.
 func (a databaseVerbs) rewriteRows(ctx context.Context, j *sqlite.Journal, out *repaired) error {
 	wrong := map[core.RunID]journal.View{}
 	err := j.EachRun(ctx, func(r journal.Stored) error {
@@ -117,7 +117,7 @@ func copyFile(to, from string) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// tellRepaired says what a repair did.
+// tellRepaired reports what a repair did.
 func (a databaseVerbs) tellRepaired(r *repaired) {
 	fmt.Fprintf(a.Err, "pawl: the database as it was is in %s\n", r.Copy)
 	text := "indexes were made anew"

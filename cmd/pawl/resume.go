@@ -77,7 +77,7 @@ func (a resumeVerbs) resume(ctx context.Context, names []string, how telling) er
 	return a.carry(ctx, m, ids, how)
 }
 
-// tellNothing says that there is nothing to carry on: all runs have ended, or wait for their operator.
+// tellNothing prints that there is nothing to carry on: all runs have ended, or wait for their operator.
 func (a resumeVerbs) tellNothing(ctx context.Context, how telling) error {
 	if how == tellJSON {
 		return nil
@@ -118,7 +118,7 @@ func (a *app) toResume(ctx context.Context, names []string) (ids []string, tops 
 		}
 		for _, name := range names {
 			r, err := a.findCarried(ctx, svc, name)
-			if api.CodeOf(err) == api.CodeNotFound { // the name of a schedule stands for it and its open runs
+			if api.CodeOf(err) == api.CodeNotFound { // the name of a schedule means the schedule and its open runs
 				if s, missing := svc.Run(ctx, schedule.Prefix+name); missing == nil && !s.Phase.Closed() {
 					r, err = s, nil
 				}
@@ -150,8 +150,8 @@ func (a *app) toResume(ctx context.Context, names []string) (ids []string, tops 
 // goingOn are the phases of open runs that are not paused.
 var goingOn = []api.RunPhase{api.RunPending, api.RunRunning, api.RunWaiting}
 
-// openRuns adds the runs to carry on, the oldest first. It leaves out child runs, which their parents stand for, runs
-// that only a Go program can carry on, and paused runs, which wait for their operator.
+// openRuns adds the runs to carry on, the oldest first. It leaves out child runs, because their parents are listed,
+// runs that only a Go program can carry on, and paused runs, which wait for their operator.
 func (a *app) openRuns(
 	ctx context.Context, svc api.Service, add func(context.Context, api.Service, *api.Run) error,
 ) error {
@@ -197,9 +197,9 @@ func (a *app) openRuns(
 	return nil
 }
 
-// carrier says who carries on the runs of a definition.
+// carrier specifies who carries on the runs of a definition.
 type carrier struct {
-	here     bool // this command can, or it cannot be read: then the engine says why
+	here     bool // this command can; or it cannot be read, and the engine reports why
 	function bool // a Go function decides
 }
 
@@ -214,7 +214,7 @@ func (a *app) carrierOf(ctx context.Context, svc api.Service, definition string)
 // maxFollowed bounds the runs that one command follows.
 const maxFollowed = 5000
 
-// resumeUnit is the unit that carries on what a reboot or a crash has left.
+// resumeUnit is the systemd unit that carries runs on after a reboot or a crash.
 const resumeUnit = "pawl-resume.service"
 
 func (a resumeVerbs) installUnitCommand() *cobra.Command {
@@ -246,7 +246,7 @@ For a server that runs all the time see pawl.service in the package.`,
 	return cmd
 }
 
-// installUnit writes the unit and says how it is switched on.
+// installUnit writes the unit and prints how to enable it.
 func (a resumeVerbs) installUnit(text string) error {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -309,7 +309,7 @@ WantedBy=default.target
 `, unitEscape(database), unitWord(program), unitWord("sqlite:"+database)), nil
 }
 
-// unitEscape writes a text so that systemd puts nothing in place of a part of it.
+// unitEscape writes a text so that systemd substitutes nothing in it.
 func unitEscape(text string) string { return strings.ReplaceAll(text, "%", "%%") }
 
 // unitWord writes one word of a command line in a unit.

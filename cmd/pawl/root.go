@@ -36,7 +36,7 @@ type streams struct {
 type app struct {
 	streams
 	database         string
-	retention        string   // how long closed runs are kept while this process has the database; empty: for ever
+	retention        string   // how long closed runs are kept while this process has the database; empty: forever
 	server           string   // the address that --server gives; empty: a database is opened
 	namespace        string   // a namespace of that server; empty: that of the token
 	tokenFile        string   // the file with the token that is shown to that server
@@ -55,9 +55,9 @@ type app struct {
 	folder   *folder.Folder   // the flows that a server starts by name; nil: this is no server
 	guard    *guarding        // the settings of pawl server; nil: this is another command
 	tracer   *otlp.Tracer     // a server's tracer; nil: the environment names no collector
-	metrics  *metrics.Metrics // a server's metrics, those of its default namespace
+	metrics  *metrics.Metrics // metrics of a server, for its default namespace
 	given    []string         // flags of the command line
-	virtual  bool             // the clock of the runs stands until somebody moves it
+	virtual  bool             // the clock of the runs is stopped until somebody moves it
 	temporal string           // where Temporal's protocol is spoken; empty: nowhere
 	// webhookAllow has the addresses of private networks that the webhooks of pawl dev may reach.
 	webhookAllow []netip.Prefix
@@ -187,7 +187,7 @@ func addFlags(a *app, flags *pflag.FlagSet) {
 var badValue = regexp.MustCompile(
 	`^invalid argument ("(?:[^"\\]|\\.)*") for "(?:-\w, )?(--[\w-]+)" flag: strconv\.Parse(\w+): `)
 
-// flagError says what is wrong with a flag, without the names of functions.
+// flagError describes what is wrong with a flag, without the names of functions.
 func flagError(err error) string {
 	m := badValue.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -206,7 +206,7 @@ func guard(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			err := check(cmd, args)
-			// Cobra counts, or takes the word for a verb; a person wants to know what to write.
+			// Cobra reports a count, or takes the word for a verb; a person wants to know what to write.
 			counts := err != nil && strings.Contains(err.Error(), "arg(s)")
 			if counts || err != nil && !cmd.HasSubCommands() && strings.HasPrefix(err.Error(), "unknown command") {
 				given := count(len(args), "argument") + " cannot be used here"
@@ -226,7 +226,7 @@ func guard(cmd *cobra.Command) {
 	}
 }
 
-// folded breaks the paragraphs of a text at 80 columns; what is laid out by hand stays as it is.
+// folded breaks the paragraphs of a text at 80 columns; lines that are laid out by hand stay as they are.
 func folded(text string) string {
 	paragraphs := strings.Split(text, "\n\n")
 	for i, p := range paragraphs {
@@ -258,7 +258,7 @@ func group(root *cobra.Command, name string) {
 	}
 }
 
-// unknownVerb refuses a word that is no verb of the command, with the nearest one.
+// unknownVerb refuses a word that is not a verb of the command, and names the nearest one.
 func unknownVerb(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -312,7 +312,7 @@ func isTerminal(w any) bool {
 	return ok && f != nil && term.IsTerminal(int(f.Fd()))
 }
 
-// width returns the number of columns of the output; 100 where it is not a terminal.
+// width returns the number of columns of the output, or 100 if it is not a terminal.
 func (a *app) width() int {
 	if f, ok := a.Out.(*os.File); ok {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {

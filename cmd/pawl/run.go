@@ -22,7 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// startFlags are what `pawl run FILE` takes.
+// startFlags are the flags of `pawl run FILE`.
 type startFlags struct {
 	input    []string
 	flow     string // the name of a flow that the server or the database has
@@ -163,7 +163,7 @@ func (a runVerbs) runNamed(cmd *cobra.Command, f *startFlags) error {
 	if err != nil {
 		return err
 	}
-	a.joined = false // it is found out again where the run is started
+	a.joined = false // it is determined again when the run is started
 	return a.runCompiled(cmd, c, f)
 }
 
@@ -244,7 +244,7 @@ func (a runVerbs) warnOf(c *compiled) {
 // starter starts a run on an open service.
 type starter func(ctx context.Context, svc api.Service) (api.Started, error)
 
-// startRun starts a run and, where it is not detached, carries it to its end.
+// startRun starts a run and, unless it is detached, carries it to its end.
 func (a *app) startRun(ctx context.Context, begin starter, carry bool, how telling) error {
 	m, started, err := a.begun(ctx, begin, carry)
 	again := false

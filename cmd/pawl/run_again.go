@@ -80,7 +80,7 @@ func wholeNames(parts []string) []string {
 	return names
 }
 
-// checkSteps looks whether the steps that are to run again are the flow's.
+// checkSteps checks that the steps to run again are steps of the flow.
 func checkSteps(r *api.Run, req api.RestartRequest) error {
 	names := make([]string, len(r.Plan))
 	for i, plan := range r.Plan {

@@ -96,7 +96,7 @@ func lastOf(files []api.Artifact, pattern string) []api.Artifact {
 	return out
 }
 
-// download writes files below a folder. What a step was called and what it made does not lead out of it.
+// download writes files below a folder. The names of a step and of its files cannot lead out of the folder.
 func (a runVerbs) download(
 	ctx context.Context, reader api.ArtifactReader, run string, files []api.Artifact, into string,
 ) error {

@@ -18,14 +18,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
-// mostFirings is how many firings a backfill makes up for unless --limit says another number, and mostBackfilled is the
-// highest such number.
+// mostFirings is the default of --limit: how many firings a backfill makes up for. mostBackfilled is the highest number
+// that the flag takes.
 const (
 	mostFirings    = 100
 	mostBackfilled = 10_000
 )
 
-// backfillFlags are what `pawl run backfill` takes.
+// backfillFlags are the flags of `pawl run backfill`.
 type backfillFlags struct {
 	start        startFlags
 	from, before string
@@ -116,7 +116,7 @@ func (a runVerbs) backfill(ctx context.Context, file string, f *backfillFlags) e
 	return failed
 }
 
-// readScheduled reads a flow with a cron, and returns its times and what starts a run of it.
+// readScheduled reads a flow with a cron, and returns its times and the start of its runs.
 func (a runVerbs) readScheduled(file string, f *backfillFlags) (
 	c *compiled, t *schedule.Table, req api.StartRequest, err error,
 ) {
@@ -191,7 +191,7 @@ func (f *backfillFlags) firings(t *schedule.Table, clock func() time.Time) ([]fi
 	return all, nil
 }
 
-// findRuns notes which firings have a run: one that the schedule started, or an earlier backfill.
+// findRuns notes which firings have a run: one that the schedule or an earlier backfill has started.
 func (a runVerbs) findRuns(ctx context.Context, firings []firing) error {
 	if len(firings) == 0 {
 		return nil
@@ -221,7 +221,7 @@ func (a runVerbs) findRuns(ctx context.Context, firings []firing) error {
 	})
 }
 
-// tellFirings prints the firings, and what would happen to each.
+// tellFirings prints the firings, and what happens or would happen to each.
 func (a runVerbs) tellFirings(firings []firing) error {
 	if a.structured() {
 		return a.print(firings)

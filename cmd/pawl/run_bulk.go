@@ -21,7 +21,7 @@ var manyVerbs = map[string]string{
 	"retry": api.OpRetryRun, "extend": api.OpExtend,
 }
 
-// bulkFlags are what `pawl run bulk` takes.
+// bulkFlags are the flags of `pawl run bulk`.
 type bulkFlags struct {
 	list          listFlags
 	q             api.Query

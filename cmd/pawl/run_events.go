@@ -42,7 +42,7 @@ happened. With --json, one JSON object a line; with -o json, a list. What of it 
 	return cmd
 }
 
-// events prints what has happened up to now.
+// events prints the events so far.
 func (a *app) events(ctx context.Context, svc api.Service, r *api.Run, lines bool) error {
 	all := []api.Event{}
 	err := a.eventsUpTo(ctx, svc, r, func(ev api.Event) error {
@@ -122,7 +122,7 @@ func (a *app) watch(ctx context.Context, svc api.Service, r *api.Run, how tellin
 	return a.concluded(f, f.follow(ctx, []string{r.Run}))
 }
 
-// concluded says how it ended that runs were followed which another process carries. The error carries the exit status.
+// concluded prints how followed runs ended that another process carries on. The error carries the exit status.
 func (a *app) concluded(f *follower, err error) error {
 	switch {
 	case errors.Is(err, errLeft):

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// forecastFlags are what a forecast assumes.
+// forecastFlags are the assumptions of a forecast.
 type forecastFlags struct {
 	failsAfter string
 	hang       bool
@@ -58,7 +58,7 @@ To see what an operation would change, give --forecast to pawl run extend or paw
 	return cmd
 }
 
-// forecast shows what a run will come to.
+// forecast shows the expected course of a run.
 func (a *app) forecast(ctx context.Context, run string, q api.ForecastRequest) error {
 	return a.reading(ctx, func(ctx context.Context, svc api.Service) error {
 		r, err := svc.Forecast(ctx, run, q)

@@ -56,7 +56,7 @@ func (a runVerbs) runListCommand() *cobra.Command {
 	return cmd
 }
 
-// listFlags are what `pawl run list` takes and a query does not have in the same form.
+// listFlags are the flags of `pawl run list` that a query does not have in the same form.
 type listFlags struct {
 	phases, labels []string
 	schedule       string
@@ -102,7 +102,8 @@ func queryHelp() string {
 	return b.String()
 }
 
-// complete checks the flags and a text and adds them to a query. It also returns the query with what the text means.
+// complete checks the flags and a text and adds them to a query. It also returns the query with the meaning of the
+// text.
 func (f *listFlags) complete(q *api.Query, text []string, now func() time.Time) (asked api.Query, err error) {
 	if err := f.add(q, now); err != nil {
 		return asked, err
@@ -194,7 +195,7 @@ func readHeaders(given []string) (map[string]string, error) {
 	return headers, nil
 }
 
-// readInstant reads an instant, or an age as the instant so long before now. An empty text stands for no instant.
+// readInstant reads an instant, or an age as the instant so long before now. An empty text means no instant.
 func readInstant(now func() time.Time, flag, text string) (api.Time, error) {
 	if text == "" {
 		return 0, nil
@@ -334,7 +335,7 @@ func (a *app) runTable(rows []api.RunSummary, now api.Time) error {
 		}
 		id := r.WorkflowID
 		if first, err := core.ParseRunID(id); err == nil {
-			id = live.Short(first.String()) // the first run of a chain that nobody named
+			id = live.Short(first.String()) // the first run of a chain without a name
 		}
 		if id == "" || id == live.Short(r.Run) {
 			id = "-"
@@ -404,7 +405,7 @@ func lasting(r api.RunSummary, now api.Time) string {
 	return screen.For(now.Sub(r.CreatedAt)) + "…"
 }
 
-// about returns the next thing a person wants to know of a run: why it ended, what holds it, or when it goes on.
+// about returns what a person wants to know next of a run: why it ended, what holds it, or when it goes on.
 func about(r api.RunSummary, now api.Time) string {
 	var parts []string
 	if r.Parent != "" {

@@ -99,10 +99,41 @@ func (a runVerbs) printLogs(ctx context.Context, svc api.Service, args []string,
 		return nil
 	})
 	if err == nil && p.raw && !p.found && !p.exists(ctx, r, key, attempt) {
-		return fmt.Errorf("step %q of run %s has no log: attempts of exec steps have logs, on the machine that "+
-			"executed them", args[1], live.Short(r.Run))
+		return noLog(r, args[1], attempt)
 	}
 	return err
+}
+
+// noLog says why there is nothing to print of a step.
+func noLog(r *api.Run, key string, attempt int) error {
+	text := fmt.Sprintf("step %q of run %s", key, live.Short(r.Run))
+	s, err := findStep(r, key)
+	switch {
+	case err != nil:
+		return err
+	case s.Kind == api.KindFlow && len(s.Attempts) > 0:
+		return fmt.Errorf("%s prints nothing itself, its run does: pawl run logs %s", text,
+			live.Short(s.Attempts[len(s.Attempts)-1].Child))
+	case s.Kind == api.KindSleep || s.Kind == api.KindWait:
+		return fmt.Errorf("%s has no log: it is a %s, and prints nothing", text, s.Kind)
+	case len(s.Attempts) == 0 && s.Phase.Closed():
+		return fmt.Errorf("%s", strings.TrimSuffix(text+" never began: "+s.Why, ": "))
+	case len(s.Attempts) == 0:
+		return fmt.Errorf("%s has not begun yet; its log comes with pawl run logs %s --follow", text, live.Short(r.Run))
+	case attempt > len(s.Attempts):
+		return fmt.Errorf("%s has had no attempt %d yet, only %d", text, attempt, len(s.Attempts))
+	case s.Type != "" && s.Type != "exec":
+		return fmt.Errorf("%s has no log: it is a step with %s, and only exec steps print something", text, s.Type)
+	}
+	last := s.Attempts[len(s.Attempts)-1]
+	if attempt > 0 {
+		last = s.Attempts[attempt-1]
+	}
+	if last.Failure != nil {
+		text += " printed nothing here (" + last.Failure.Message + "); it"
+	}
+	return fmt.Errorf("%s has no log here: if a process began, its log is on the machine that executed it, or was "+
+		"removed", text)
 }
 
 // exists reports whether an attempt of a step has a log, be it an empty one.
@@ -122,7 +153,7 @@ func (p *printed) exists(ctx context.Context, r *api.Run, step string, attempt i
 	return false
 }
 
-// followLogs prints what comes until the run has ended.
+// followLogs prints new output until the run has ended.
 func (a runVerbs) followLogs(
 	ctx context.Context, svc api.Service, r *api.Run, p *printed, take func(api.Event),
 ) error {

@@ -232,7 +232,7 @@ func (a runVerbs) againWith(
 	return a.startRun(ctx, begin, follow, a.chooseTelling(false, false))
 }
 
-// inputOver puts values over an earlier run's input. A file replaces all of it.
+// inputOver puts values over an earlier run's input. A file replaces the whole value.
 func (a runVerbs) inputOver(c *compiled, earlier []byte, args []string) (json.RawMessage, error) {
 	over, err := a.readInput(c, args)
 	if err != nil {
@@ -245,7 +245,7 @@ func (a runVerbs) inputOver(c *compiled, earlier []byte, args []string) (json.Ra
 	}
 	merged, values := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	objects := json.Unmarshal(over, &values) == nil && (len(earlier) == 0 || json.Unmarshal(earlier, &merged) == nil)
-	if !objects { // there is nothing to put values over
+	if !objects { // there is no value to overlay
 		return over, nil
 	}
 	for name, value := range values {

@@ -33,7 +33,7 @@ func (a scheduleVerbs) scheduleCommand() *cobra.Command {
 		a.scheduleVerbCommand(schedules.VerbRemove, "End a schedule; its runs go on"))
 }
 
-// scheduleFlags are what the verbs of schedules take.
+// scheduleFlags are the flags of the verbs for schedules.
 type scheduleFlags struct {
 	from, before, firing string
 	change               schedules.ScheduleChange
@@ -88,7 +88,7 @@ func (a scheduleVerbs) changeSchedule(ctx context.Context, name, verb string, c 
 	return nil
 }
 
-// changedText says what a change has done.
+// changedText reports what a change has done.
 func (a scheduleVerbs) changedText(
 	ctx context.Context, verb string, c *schedules.ScheduleChange, out *schedules.ScheduleChanged,
 ) string {
@@ -327,7 +327,7 @@ func (a scheduleVerbs) showSchedule(s *schedules.Schedule, now api.Time) {
 	fact("problem", screen.Clean(s.Problem))
 }
 
-// missedReason says why firings started no run.
+// missedReason reports why firings started no run.
 func missedReason(reason, note string) string {
 	switch reason {
 	case schedule.MissedLate:

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/service"
 )
 
-// scheduleOf returns the schedule that a flow with a cron has, as the flags and the file say it.
+// scheduleOf returns the schedule of a flow with a cron, as the flags and the file define it.
 func scheduleOf(c *compiled, req *api.StartRequest, name string) *schedule.State {
 	spec := c.Doc.Cron.Spec()
 	if req.Timeout != nil {
@@ -32,7 +32,7 @@ func scheduleOf(c *compiled, req *api.StartRequest, name string) *schedule.State
 	}
 }
 
-// runSchedule makes the schedule of a flow with a cron, or changes the one that is there, and carries it and its runs
+// runSchedule makes the schedule of a flow with a cron, or changes the existing one, and carries on it and its runs
 // until it is interrupted.
 func (a runVerbs) runSchedule(
 	ctx context.Context, c *compiled, f *startFlags, req *api.StartRequest, how telling,
@@ -59,8 +59,9 @@ func (a runVerbs) runSchedule(
 	}
 	ensured, err := schedules.Ensure(ctx, m.svc, scheduleOf(c, req, name), req.Actor, req.Reason)
 	var s schedules.Schedule
+	var now schedules.ScheduleChanged
 	if err == nil && f.now {
-		_, err = schedules.Do(ctx, m.svc, name, schedule.OpTrigger,
+		now, err = schedules.Do(ctx, m.svc, name, schedule.OpTrigger,
 			schedules.ScheduleChange{Actor: a.who(), Reason: a.reason}, a.runsNow(ctx))
 	}
 	if err == nil {
@@ -79,10 +80,31 @@ func (a runVerbs) runSchedule(
 	if how != tellQuiet && how != tellJSON {
 		fmt.Fprintf(a.Err, "pawl: %s\n", text)
 	}
-	return a.carry(ctx, m, []string{s.Run}, how)
+	ids := []string{s.Run}
+	if run := a.triggered(ctx, m.svc, now.WorkflowID); run != "" {
+		ids = append(ids, run)
+	}
+	return a.carry(ctx, m, ids, how)
 }
 
-// tellDetached says that the schedule is there, and who carries it.
+// triggered waits for the run that a schedule was told to begin, and returns its id; empty: it has not begun in time.
+func (a runVerbs) triggered(ctx context.Context, svc api.Service, workflowID string) string {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	for workflowID != "" {
+		if r, err := svc.Run(ctx, workflowID); err == nil {
+			return r.Run
+		}
+		select {
+		case <-time.After(frameEvery):
+		case <-ctx.Done():
+			return ""
+		}
+	}
+	return ""
+}
+
+// tellDetached prints that the schedule exists, and who carries it on.
 func (a runVerbs) tellDetached(s *schedules.Schedule, text string) error {
 	if a.structured() {
 		return a.print(s)
@@ -95,7 +117,7 @@ func (a runVerbs) tellDetached(s *schedules.Schedule, text string) error {
 	return nil
 }
 
-// ensuredText says what became of a schedule, and when it fires next.
+// ensuredText reports what happened to a schedule, and when it fires next.
 func (a runVerbs) ensuredText(ctx context.Context, s *schedules.Schedule, e schedules.Ensured) string {
 	state := "was there already, and nothing is changed"
 	switch {
@@ -108,8 +130,8 @@ func (a runVerbs) ensuredText(ctx context.Context, s *schedules.Schedule, e sche
 		nextFiring(s, api.At(a.runsNow(ctx))))
 }
 
-// scheduleFamily returns the families that a process carries which carries a schedule: its own, and those of its open
-// runs. There are none where it does not exist yet.
+// scheduleFamily returns the families that a process carries on for a schedule: its own, and those of its open runs.
+// There are none if it does not exist yet.
 func (a *app) scheduleFamily(ctx context.Context, name string) (tops []core.RunID, err error) {
 	if a.server == "" {
 		p, err := a.where()
@@ -169,8 +191,8 @@ func familyOf(ctx context.Context, svc api.Service, r *api.Run) (ids []string, t
 	return ids, tops, nil
 }
 
-// runOfSchedule returns the open run of a schedule where a name is that of a schedule and of no run; empty: it is none,
-// or it has no open run, or several.
+// runOfSchedule returns the open run of a schedule if the name is that of a schedule and not of a run, empty if it is
+// not, or if the schedule has no open run, or several.
 func runOfSchedule(ctx context.Context, svc api.Service, name string, now time.Time) (*schedules.Schedule, string) {
 	s, err := schedules.Get(ctx, svc, name, now)
 	if err != nil {
@@ -182,7 +204,7 @@ func runOfSchedule(ctx context.Context, svc api.Service, name string, now time.T
 	return &s, ""
 }
 
-// findRun reads the run that an operation is about. The name of a schedule stands for its open run: whoever cancels
+// findRun reads the run that an operation is about. The name of a schedule can stand for its open run: whoever cancels
 // "nightly" means tonight's run, and the schedule goes on.
 func (a *app) findRun(ctx context.Context, svc api.Service, name string) (*api.Run, error) {
 	r, err := svc.Run(ctx, name)

@@ -79,14 +79,14 @@ func (a *app) checkResumed(ctx context.Context, svc api.Service, ids []string) e
 		if err != nil {
 			return err
 		}
-		a.told[id] = r.Events // earlier events are not told again
+		a.told[id] = r.Events // earlier events are not printed again
 		if seen[r.Definition] {
 			continue
 		}
 		seen[r.Definition] = true
 		c, err := a.definitionOf(ctx, svc, r.Definition)
 		if err != nil {
-			continue // the engine says why it cannot be read
+			continue // the engine reports why it cannot be read
 		}
 		if err := a.checkPlaceholders(ctx, c.Doc, true); err != nil {
 			return err

@@ -25,7 +25,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/server"
 )
 
-// guarding is what pawl server has and pawl dev has not: it asks for tokens, and tells what happens in a log.
+// guarding is what pawl server has in addition to pawl dev: it asks for tokens, and writes a log.
 type guarding struct {
 	cmd          *cobra.Command
 	given        []string // flags of the command line, which no file changes
@@ -243,7 +243,7 @@ func (g *guarding) open(ctx context.Context, processes int) (net.Listener, error
 	return g.certs.Over(l), nil
 }
 
-// openProfiles serves profiles of the process on an address of their own, because they ask for no token.
+// openProfiles serves profiles of the process on a separate address, because they ask for no token.
 func (g *guarding) openProfiles(ctx context.Context) (stop func(), err error) {
 	if g.pprof == "" {
 		return func() {}, nil
@@ -267,7 +267,7 @@ func (g *guarding) openProfiles(ctx context.Context) (stop func(), err error) {
 	}, nil
 }
 
-// tellReady says what is served, and that it is ready.
+// tellReady reports what is served, and that it is ready.
 func (a serverVerbs) tellReady(ctx context.Context, m *machine, g *guarding, l net.Listener) {
 	scheme := "http://"
 	if g.certs != nil {
@@ -305,7 +305,7 @@ func (g *guarding) readSettings() (map[string][]string, error) {
 	return settings, nil
 }
 
-// reload reads the configuration again. What is wrong in it changes nothing.
+// reload reads the configuration again. If something in it is wrong, nothing changes.
 func (a serverVerbs) reload(ctx context.Context, m *machine, g *guarding) {
 	settings, err := g.readSettings()
 	if err == nil {
@@ -324,7 +324,8 @@ func (a serverVerbs) reload(ctx context.Context, m *machine, g *guarding) {
 	g.log.Info("the configuration was read again")
 }
 
-// apply gives flags their values of the file, if they can change without a restart, and says which cannot.
+// apply gives flags their values from the file, if they can change without a restart, and returns the names of those
+// that cannot.
 func (g *guarding) apply(settings map[string][]string) error {
 	before := g.bounds
 	for _, name := range reloadable {
@@ -360,7 +361,7 @@ func (g *guarding) apply(settings map[string][]string) error {
 	return nil
 }
 
-// leastBodies is the least that --bodies takes, in MiB: one token has half of it, and the largest body is of 8 MiB.
+// leastBodies is the least value of --bodies, in MiB: one token gets half of it, and the largest body has 8 MiB.
 const leastBodies = 16
 
 // check refuses limits that make no sense.
@@ -398,7 +399,7 @@ func changedKeys(a, b map[string][]string) []string {
 	return out
 }
 
-// tellSystemd tells systemd about the state of this process, if systemd has started it and wants to know.
+// tellSystemd reports the state of this process to systemd, if systemd has started it and asks for that.
 func tellSystemd(state string) error {
 	address := os.Getenv("NOTIFY_SOCKET")
 	if address == "" || !filepath.IsAbs(address) && address[0] != '@' {
@@ -412,13 +413,13 @@ func tellSystemd(state string) error {
 	return errors.Join(err, conn.Close())
 }
 
-// signing says at which issuer the callers of a server sign in.
+// signing is the issuer at which the callers of a server sign in.
 type signing struct {
 	config     issuer.Config
 	secretFile string
 	lasts      string
 
-	issuer *issuer.Issuer // nil: there is none, and all callers have tokens of this server
+	issuer *issuer.Issuer // nil if there is none, and all callers have tokens of this server
 	keep   time.Duration  // how long a browser stays signed in
 }
 

@@ -13,13 +13,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/service"
 )
 
-// readWorkflow makes a stored definition ready to be looked at, also one of a Go program.
+// readWorkflow makes a stored definition ready to be shown, also that of a Go program.
 func (a *app) readWorkflow(d journal.Definition) (*service.Prepared, error) {
 	w, err := a.flows.Read(d)
 	return w, unreadable(err)
 }
 
-// stored reads a stored definition to look at a run of it, which may be a Go program's.
+// stored reads a stored definition to show a run of it, which may be a Go program's.
 func (a *app) stored(d journal.Definition) (*compiled, error) {
 	w, err := a.flows.Get(d)
 	return w, unreadable(err)
@@ -33,8 +33,8 @@ func unreadable(err error) error {
 	return asUsage(err)
 }
 
-// carriedHere refuses what only a Go program can carry on: its own runs, and those whose end one of these waits for, a
-// parent or a schedule. That one could not be told here, so the engine sets such a run aside as well.
+// carriedHere refuses runs that only a Go program can carry on: its own runs, and those whose end one of these waits
+// for, a parent or a schedule. Their end could not be reported to it here, so the engine sets such a run aside as well.
 func (a *app) carriedHere(ctx context.Context, svc api.Service, r *api.Run) error {
 	c, err := a.definitionOf(ctx, svc, r.Definition)
 	if err != nil {

@@ -21,15 +21,15 @@ const (
 	clusterSecretFlag  = "cluster-secret-file"
 )
 
-// sharing is what a server has that shares its database with other servers, the nodes of a cluster.
+// sharing is what a server has if it shares its database with other servers, the nodes of a cluster.
 type sharing struct {
 	listen, address, secretFile string
 
-	*share.Node              // nil: it shares nothing
-	listener    net.Listener // where it answers the other nodes
+	*share.Node              // nil if it shares nothing
+	listener    net.Listener // the address at which it answers the other nodes
 }
 
-// prepare checks what was given, before anything is opened.
+// prepare checks the settings, before anything is opened.
 func (s *sharing) prepare(database string, g *guarding) error {
 	err := share.CheckAddresses("--"+clusterListenFlag, s.listen, "--"+clusterAddressFlag, s.address)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *sharing) prepare(database string, g *guarding) error {
 	return nil
 }
 
-// prepareSharing checks what was given about a cluster, if something was.
+// prepareSharing checks the settings of a cluster, if there are any.
 func (a serverVerbs) prepareSharing(g *guarding) error {
 	if g.sharing.listen == "" {
 		if g.sharing.address+g.sharing.secretFile != "" {
@@ -73,10 +73,10 @@ func (s *sharing) open(ctx context.Context) (closeIt func(), err error) {
 	if s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", s.listen); err != nil {
 		return nil, inUse(clusterListenFlag, s.listen, err)
 	}
-	return func() { _ = s.listener.Close() }, nil // it is closed already where the server has joined
+	return func() { _ = s.listener.Close() }, nil // it is closed already if the server has joined
 }
 
-// in returns how the server takes part in the work on a namespace; empty: the default one. nil: it shares nothing.
+// in returns the server's part in the work on a namespace; empty: the default one. nil if it shares nothing.
 func (s *sharing) in(namespace string) *daemon.Cluster {
 	switch {
 	case s.Node == nil:

@@ -48,7 +48,7 @@ func (s *sources) check(system string) error {
 }
 
 // systemNames are the systems whose documents are read, by the word before the colon: steep:workflow.yaml. Those of the
-// last two are flow files, in which the system's policies stand below its name; they need no such word.
+// last two are flow files, in which the system's policies are below its name; they need no such word.
 var systemNames = []string{"aether", "steep", "stevora", "temporal", "zart"}
 
 // cutSystem splits steep:workflow.yaml into system and path. system is "" where no system is named.
@@ -114,7 +114,7 @@ func (a *app) steepFiles(paths []string) ([]steep.Source, error) {
 	return out, nil
 }
 
-// translateHandled reads a document whose steps name handlers; a second file says what these run.
+// translateHandled reads a document whose steps name handlers; a second file describes the handlers.
 func (a *app) translateHandled(system, name string, src []byte, s *sources) (*dialect.Conversion, error) {
 	if s.handlers == "" {
 		return nil, usage("%s does not say what its steps run; a file of handlers does: --handlers handlers.yaml", name)

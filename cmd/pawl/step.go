@@ -143,7 +143,7 @@ func (a stepVerbs) newPolicy(given *policyFlags, file string) (policy.Policy, er
 	return originate(p, fmt.Sprintf("set-policy %s", name)), nil
 }
 
-// originate says of each part of a policy where it was configured.
+// originate returns where each part of a policy was configured.
 func originate(p policy.Policy, origin string) policy.Policy {
 	if p.Retry != nil {
 		p.Retry.Origin = origin

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/daemon/workflows"
 )
 
-// tryFlags are what `pawl step run` takes.
+// tryFlags are the flags of `pawl step run`.
 type tryFlags struct {
 	input   []string
 	outputs []string
@@ -46,7 +46,7 @@ too, or is given (--given STEP=JSON). The steps inside a loop cannot be run by t
 	return cmd
 }
 
-// tryStep runs one step in a database of its own, in memory.
+// tryStep runs one step in its own database in memory.
 func (a stepVerbs) tryStep(ctx context.Context, file, name string, f *tryFlags) error {
 	if a.server != "" {
 		return usage("pawl step run works on this machine: leave --server (PAWL_SERVER) out")
@@ -63,7 +63,7 @@ func (a stepVerbs) tryStep(ctx context.Context, file, name string, f *tryFlags) 
 	if err != nil {
 		return err
 	}
-	if doc.Input.IsZero() { // the step alone may use less of it than the flow
+	if doc.Input.IsZero() { // a single step may use less of it than the flow
 		doc.Input = flow.V(true)
 	}
 	text, err := flow.Encode(doc)
@@ -88,7 +88,7 @@ func (a stepVerbs) tryStep(ctx context.Context, file, name string, f *tryFlags) 
 	return a.startRun(ctx, begin, true, a.chooseTelling(false, f.quiet))
 }
 
-// givenOutputs returns the outputs of other steps: those of an earlier run, then those of the command line.
+// givenOutputs returns the outputs of other steps: those of an earlier run, then those from the command line.
 func (a stepVerbs) givenOutputs(
 	ctx context.Context, c *compiled, f *tryFlags,
 ) (given map[string]json.RawMessage, input json.RawMessage, err error) {

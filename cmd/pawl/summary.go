@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// conclude tells how the followed runs ended.
+// conclude prints how the followed runs ended.
 func (f *follower) conclude() {
 	for _, id := range f.roots {
 		r := f.runs[id]
@@ -149,7 +149,7 @@ func (a *app) textWidth() int {
 	return a.width()
 }
 
-// summary says in one sentence how a closed run ended.
+// summary describes in one sentence how a closed run ended.
 func summary(r *api.Run) string {
 	if why := screen.Clean(r.Why); why != "" {
 		return totals(r) + ": " + why
@@ -157,8 +157,8 @@ func summary(r *api.Run) string {
 	return totals(r)
 }
 
-// totals says how a run ended, how long it took, and how many attempts its steps needed. Hooks are not counted, and a
-// loop is one step, as where the run is shown.
+// totals describes how a run ended, how long it took, and how many attempts its steps needed. Hooks are not counted,
+// and a loop is one step, as where the run is shown.
 func totals(r *api.Run) string {
 	text := fmt.Sprintf("%s %s %s in %s", screen.Clean(r.Workflow), live.Short(r.Run),
 		strings.ReplaceAll(string(r.Phase), "_", " "), screen.For(r.EndedAt.Sub(r.CreatedAt)))
@@ -188,7 +188,7 @@ func totals(r *api.Run) string {
 	return text
 }
 
-// toleratedItems says how many items of a run failed that its steps go on without.
+// toleratedItems returns how many items of a run failed without making it fail.
 func toleratedItems(r *api.Run) string {
 	bad, all := 0, 0
 	for _, s := range r.Steps {
@@ -215,7 +215,7 @@ func count(n int, word string) string {
 	return fmt.Sprintf("%d %ss", n, word)
 }
 
-// indented writes JSON for people: in one line where it is short. Nothing where there is none.
+// indented writes JSON for people: on one line if it is short. Nothing is written if there is none.
 func indented(payload []byte) string {
 	if len(payload) == 0 || string(payload) == "null" {
 		return ""
@@ -227,7 +227,7 @@ func indented(payload []byte) string {
 	return screen.Clean(string(payload))
 }
 
-// leftWork tells how the running attempts of a run and its children go on after the command leaves it.
+// leftWork describes how the running attempts of a run and its children go on after the command leaves it.
 func (f *follower) leftWork(id string) string {
 	running := 0
 	for _, r := range f.runs {
@@ -258,7 +258,7 @@ func (f *follower) below(r *api.Run, id string) bool {
 	return false
 }
 
-// leave says how the runs that were left go on.
+// leave prints how the remaining runs go on.
 func (f *follower) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -22,8 +22,8 @@ func (a serverVerbs) addTemporal(flags *pflag.FlagSet) {
 		"loopback address and port for workers and clients of Temporal's SDKs, such as 127.0.0.1:7233 (default: none)")
 }
 
-// gatewayOf returns the kind of the workflows of Temporal's SDKs. Each engine has it, so that such runs go on although
-// nobody listens for their workers.
+// gatewayOf returns the kind of the workflows of Temporal's SDKs. Each engine has the kind, so that such runs go on
+// while no server listens for their workers.
 func gatewayOf(a *app, m *machine) *temporal.Gateway {
 	clock := worker.Clock{Stands: a.virtual, Now: func() core.Time {
 		if m.clock != nil {
@@ -38,10 +38,10 @@ func gatewayOf(a *app, m *machine) *temporal.Gateway {
 	return temporal.New(clock, log)
 }
 
-// listeners are what a server listens at.
+// listeners are the listeners of a server.
 type listeners struct {
 	http net.Listener
-	sdks net.Listener // the listener for Temporal's SDKs; nil: none
+	sdks net.Listener // the listener for Temporal's SDKs; nil if there is none
 }
 
 // close closes them.
@@ -61,7 +61,7 @@ func (a serverVerbs) listen(ctx context.Context, g *guarding) (listeners, error)
 	return a.besides(ctx, l)
 }
 
-// besides adds the listener for Temporal's SDKs, if there is to be one. If that fails, it closes the other one.
+// besides adds the listener for Temporal's SDKs, if it was asked for. If that fails, it closes the other one.
 func (a serverVerbs) besides(ctx context.Context, http net.Listener) (listeners, error) {
 	if a.temporal == "" {
 		return listeners{http: http}, nil

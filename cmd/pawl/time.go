@@ -61,7 +61,7 @@ func (a timeVerbs) timeMoveCommand() *cobra.Command {
 	return cmd
 }
 
-// lengthOf reads a length of time; an empty text is none.
+// lengthOf reads a length of time; an empty text means none.
 func lengthOf(flag, text string) (api.Duration, error) {
 	if text == "" {
 		return 0, nil
@@ -73,7 +73,7 @@ func lengthOf(flag, text string) (api.Duration, error) {
 	return api.Duration(d), nil
 }
 
-// withClock calls fn with the clock of the server, or of the process that holds the database, and tells what it shows.
+// withClock calls fn with the clock of the server, or of the process that holds the database, and prints what it shows.
 func (a timeVerbs) withClock(ctx context.Context, fn func(context.Context, api.Clock) (api.ClockState, error)) error {
 	m, err := a.start(ctx, false)
 	if err != nil {

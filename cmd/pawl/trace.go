@@ -27,7 +27,7 @@ func (a *app) trace() error {
 	return nil
 }
 
-// closeTracer sends what is left. What cannot be sent is logged.
+// closeTracer sends the remaining spans. What cannot be sent is logged.
 func (a *app) closeTracer() {
 	if a.tracer == nil {
 		return

@@ -13,7 +13,7 @@ import (
 )
 
 // warnOfTasks prints which steps of a flow this command does not execute: tasks of types that it does not know, or of
-// other queues. Workers in other processes may come for them, so nobody knows that they wait for ever. Steps that
+// other queues. Workers in other processes may still start, so this does not mean that they wait forever. Steps that
 // have ended, in the run, are left out; a nil run has none.
 func (a *app) warnOfTasks(c *compiled, r *api.Run) {
 	here := flowkind.Executors(worker.ExecConfig{})
@@ -45,7 +45,7 @@ func (a *app) warnOfOpenTasks(ctx context.Context, svc api.Service, runs []strin
 	for _, id := range runs {
 		r, err := svc.Run(ctx, id)
 		if err != nil || told[r.Definition] {
-			continue // whoever carries it on is told what is wrong
+			continue // the process that carries it on reports what is wrong
 		}
 		told[r.Definition] = true
 		if c, err := a.definitionOf(ctx, svc, r.Definition); err == nil && c.Flow != nil {

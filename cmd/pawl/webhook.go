@@ -46,7 +46,7 @@ func (a webhookVerbs) withWebhooks(ctx context.Context, fn func(hooks api.Webhoo
 	return errors.Join(err, m.close())
 }
 
-// hookFlags are the flags that say what a webhook sends, and how.
+// hookFlags are the flags that define what a webhook sends, and how.
 type hookFlags struct {
 	url                       string
 	events, workflows, labels []string
@@ -64,7 +64,7 @@ func (f *hookFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.giveUp, "give-up-after", "", "how long it is tried (default 3d)")
 }
 
-// policy returns the policy that the flags give; nil: none.
+// policy returns the policy that the flags give, or nil if there is none.
 func (f *hookFlags) policy() (*policy.Policy, error) {
 	var p policy.Policy
 	if f.retry != "" {

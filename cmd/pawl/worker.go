@@ -129,7 +129,7 @@ func (a *app) tasksOf(ctx context.Context) (*httpapi.Client, error) {
 	return nil, fmt.Errorf("no process holds %s: start pawl dev first, or name a server with --server", p.Name())
 }
 
-// check refuses flags that do not say what executes the tasks.
+// check refuses flags that do not define an executor of the tasks.
 func (f *workerFlags) check() error {
 	switch {
 	case (f.exec == "") == (f.http == ""):
@@ -172,7 +172,7 @@ func (c commandTask) work(ctx context.Context, t core.Task, folder string, alive
 		return worker.BadPayload(t.Type, err)
 	}
 	t.Payload = payload
-	return c.exec.Execute(ctx, t, alive)
+	return c.exec.Execute(ctx, &t, alive)
 }
 
 // Close implements io.Closer.
@@ -185,7 +185,7 @@ type requestTask struct {
 }
 
 // Execute implements worker.Executor.
-func (r requestTask) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
+func (r requestTask) Execute(ctx context.Context, t *core.Task, alive worker.Alive) worker.Result {
 	payload, err := json.Marshal(web.HTTPPayload{
 		Method: "POST", URL: r.url, JSON: t.Payload,
 		Headers: map[string]string{
@@ -195,8 +195,9 @@ func (r requestTask) Execute(ctx context.Context, t core.Task, alive worker.Aliv
 	if err != nil {
 		return worker.BadPayload(t.Type, err)
 	}
-	t.Payload = payload
-	res := r.http.Execute(ctx, t, alive)
+	request := *t
+	request.Payload = payload
+	res := r.http.Execute(ctx, &request, alive)
 	if res.Failure != nil {
 		return res
 	}

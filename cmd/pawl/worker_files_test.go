@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"io"
 	"io/fs"
 	"log"
@@ -138,6 +139,66 @@ func (c *cutting) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// interrupting forwards requests to a server, and does something once in the middle of a large content.
+func interrupting(to *url.URL, do func()) *httptest.Server {
+	var once sync.Once
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	direct := proxy.Director
+	proxy.ErrorLog = log.New(io.Discard, "", 0)
+	proxy.Director = func(r *http.Request) { //nolint:staticcheck // Rewrite would set the host of the server
+		direct(r)
+		if r.Method == http.MethodPut && r.ContentLength > 1<<20 {
+			r.Body = &cutting{r.Body, 1 << 20, func() { once.Do(do) }}
+		}
+	}
+	return httptest.NewServer(proxy)
+}
+
+// TestServerKilledWhileSending checks that a server which dies while a worker sends it a file has nothing that looks
+// whole, and that the worker sends the file to the next one: in the same attempt, or where that was lost in another.
+func TestServerKilledWhileSending(t *testing.T) {
+	t.Parallel()
+	k := withFiles(t)
+	if err := os.Mkdir(filepath.Join(k.dir, "temp"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	to, err := url.Parse(k.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := make(chan struct{})
+	between := interrupting(to, func() {
+		k.kill(k.server)
+		close(again)
+	})
+	defer between.Close()
+	k.trainer(between.URL)
+	run := k.start(1)[0]
+	select {
+	case <-again:
+	case <-time.After(time.Minute):
+		t.Fatal("nobody sends a file")
+	}
+	k.serve()
+	k.succeeds(run)
+	list, err := k.client.Artifacts(t.Context(), run)
+	if err != nil || len(list.Artifacts) != 4 {
+		t.Fatalf("kept are %+v, %v", list, err)
+	}
+	for _, f := range list.Artifacts {
+		content, _, err := k.client.Artifact(t.Context(), run, f.SHA256)
+		if err != nil {
+			t.Fatalf("%s: %v", f.Path, err)
+		}
+		sum := sha256.New()
+		n, err := io.Copy(sum, content)
+		if err = errors.Join(err, content.Close()); err != nil || n != f.Size ||
+			hex.EncodeToString(sum.Sum(nil)) != f.SHA256 {
+			t.Errorf("%s has %d bytes, not %d, or others: %v", f.Path, n, f.Size, err)
+		}
+	}
+}
+
 // TestWorkerKilledWhileSending checks that a worker which dies while it sends a file leaves nothing that looks whole:
 // the attempt after it sends the file, and only that one is kept.
 func TestWorkerKilledWhileSending(t *testing.T) {
@@ -151,23 +212,11 @@ func TestWorkerKilledWhileSending(t *testing.T) {
 		t.Fatal(err)
 	}
 	var first *exec.Cmd
-	var once sync.Once
 	killed := make(chan struct{})
-	proxy := httputil.NewSingleHostReverseProxy(to)
-	direct := proxy.Director
-	proxy.ErrorLog = log.New(io.Discard, "", 0)
-	proxy.Director = func(r *http.Request) { //nolint:staticcheck // Rewrite would set the host of the server
-		direct(r)
-		if r.Method == http.MethodPut && r.ContentLength > 1<<20 {
-			r.Body = &cutting{r.Body, 1 << 20, func() {
-				once.Do(func() {
-					k.kill(first)
-					close(killed)
-				})
-			}}
-		}
-	}
-	between := httptest.NewServer(proxy)
+	between := interrupting(to, func() {
+		k.kill(first)
+		close(killed)
+	})
 	defer between.Close()
 	first = k.trainer(between.URL)
 	run := k.start(1)[0]

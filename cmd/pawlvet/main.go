@@ -27,7 +27,7 @@ func main() {
 	unitchecker.Main(vet.Analyzer)
 }
 
-// fromGoVet reports whether the arguments are those that go vet gives to its tool, or ask for help.
+// fromGoVet reports whether the arguments are those that go vet passes to its tool, or ask for help.
 func fromGoVet(args []string) bool {
 	return args[0] == "help" || slices.ContainsFunc(args, func(arg string) bool {
 		return strings.HasPrefix(arg, "-V") || arg == "-flags" || arg == "-h" || arg == "-help" || arg == "--help" ||

@@ -9,8 +9,8 @@ import (
 // token finds what decides where a clause of a condition ends.
 var token = regexp.MustCompile(quotedText + "|`[^`]*`" + `|\.\s*\w+|\w+|[(\[{]|[)\]}]|\|\||&&|\?\.|\?\?|[?|;]`)
 
-// clauses rewrites each clause of a condition: what stands between its ands and ors, within parentheses too. A
-// condition that is more than that, such as a choice or a pipe, is one clause.
+// clauses rewrites each clause of a condition: the parts between its ands and ors, within parentheses too. A condition
+// with other operators, such as a choice or a pipe, is one clause.
 func clauses(text string, rewrite func(string) string) string {
 	if inner, ok := unwrapped(text); ok {
 		return "(" + clauses(inner, rewrite) + ")"
@@ -48,7 +48,7 @@ func split(text string, operators []string) []string {
 	return append(parts, text[from:])
 }
 
-// unwrapped takes the parentheses off a text that is within one pair of them.
+// unwrapped removes parentheses that enclose the whole text.
 func unwrapped(text string) (string, bool) {
 	text = strings.TrimSpace(text)
 	depth := 0

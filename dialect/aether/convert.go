@@ -18,7 +18,7 @@ type Source struct {
 	Text []byte
 }
 
-// defaultTimeout bounds a workflow that says nothing itself.
+// defaultTimeout bounds a workflow that does not set a timeout.
 const defaultTimeout = time.Hour
 
 // converter makes flows of a workflow that is known to be right.
@@ -62,7 +62,7 @@ func Convert(src, handlerFile Source) (*dialect.Conversion, error) {
 	return &dialect.Conversion{Flow: doc, Children: c.children, Notes: notes}, nil
 }
 
-// place reports what is wrong with a flow where the expression stands that it was made of.
+// place reports problems of a flow at the expression of the document that it was made from.
 func (c *converter) place(doc *flow.Document, err error) {
 	var errs tree.Errors
 	if !errors.As(err, &errs) {
@@ -97,7 +97,7 @@ func (c *converter) root() *flow.Document {
 	return s.doc
 }
 
-// input says what the workflow takes: its arguments, and what its entrypoint takes besides, where that is a dag.
+// input describes what the workflow takes: its arguments, and also those of its entrypoint if that is a dag.
 func (s *scope) input() tree.Value {
 	properties, required := map[string]any{}, []any{}
 	for _, p := range s.w.arguments {
@@ -208,7 +208,7 @@ func (s *scope) dag() {
 	}
 }
 
-// waitsFor tells whether a task depends on another, directly or not.
+// waitsFor reports whether a task depends on another, directly or not.
 func waitsFor(k *task, other string, byName map[string]*task) bool {
 	found := map[string]bool{}
 	for left := []*task{k}; len(left) > 0; left = left[1:] {

@@ -20,9 +20,9 @@ const (
 	codeOfError   = "3"
 )
 
-// Pieces of the patterns that find names in an expression: a quoted text, in which nothing is a name, and what follows
-// a name. `.phase`, `?.phase` and `["phase"]` are the same. A name with a dash must have a letter after it, as total-1
-// is a subtraction; in brackets it may be any text.
+// Pieces of the patterns that find names in an expression: a quoted text, which contains no names, and the rest of a
+// name. `.phase`, `?.phase` and `["phase"]` are the same. A name with a dash must have a letter after it, because
+// total-1 is a subtraction; in brackets it may be any text.
 const (
 	quotedText = `'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"`
 	inBrackets = `(?:\?\.)?\[\s*(?:"[^"\\]*"|'[^'\\]*')\s*\]`
@@ -38,7 +38,7 @@ var referred = regexp.MustCompile(quotedText + `|\{\{[^{}]*\}\}` +
 	`|\b(?:inputs|workflow\??\.(?:arguments|parameters))` + parameters + `?` + anyName +
 	`|\b(?:iterator|loop_iter)(?:\??\.\w+\b|` + inBrackets + `)`)
 
-// part finds the first part of a name: what is before the next dot, or in brackets.
+// part finds the first part of a name: up to the next dot, or in brackets.
 var part = regexp.MustCompile(`^(?:(?:\??\.)?\[\s*(?:"([^"\\]*)"|'([^'\\]*)')\s*\]|(?:\??\.)?([^.\[]*))`)
 
 // partsOf splits a name such as tasks.check.outputs["parameters"].status at its dots and brackets.
@@ -83,7 +83,7 @@ type scope struct {
 	imports  map[string]string
 }
 
-// expression rewrites an expression of Aether's. self is the task it belongs to where it judges that one's own end.
+// expression rewrites an expression of Aether's. self is the task to which it belongs if it judges that task's own end.
 func (s *scope) expression(text, self string, may ended, at tree.Pos) string {
 	return referred.ReplaceAllStringFunc(text, func(found string) string {
 		switch {
@@ -99,7 +99,7 @@ func (s *scope) expression(text, self string, may ended, at tree.Pos) string {
 	})
 }
 
-// reference gives the expression for a name such as tasks.check.outputs.parameters.status. What follows such a name
+// reference gives the expression for a name such as tasks.check.outputs.parameters.status. The rest of such a name
 // leads into its value.
 func (s *scope) reference(name, self string, may ended, at tree.Pos) string {
 	name = strings.TrimSpace(name)
@@ -147,7 +147,7 @@ func path(expr string, names []string) string {
 	return expr
 }
 
-// iteration gives iterator.item, iterator.index, and what an item has of that name.
+// iteration gives iterator.item, iterator.index, and the field of an item with that name.
 func (s *scope) iteration(name string, parts []string, at tree.Pos) string {
 	if s.item == "" {
 		s.file.Fail(at, "", "%s is known in the arguments of a loop only", name)
@@ -200,8 +200,8 @@ func (t *template) has(name string) bool {
 	return slices.ContainsFunc(t.tasks, func(k *task) bool { return k.name == name })
 }
 
-// ownOutput returns an expression for an output parameter of the attempt that a retry's expression judges. It is nil
-// where the attempt returned none, as after a timeout.
+// ownOutput returns an expression for an output parameter of the attempt that a retry's expression judges. It is nil if
+// the attempt returned none, as after a timeout.
 func (s *scope) ownOutput(rest []string, at tree.Pos) string {
 	if known := s.self.declared; known != nil && !slices.Contains(known, rest[0]) {
 		s.file.Fail(at, nearest.Hint(rest[0], known), "the task has no output %q", rest[0])
@@ -238,7 +238,7 @@ func (s *scope) task(name, field string) string {
 	}
 }
 
-// value gives the expression for data in whose texts {{name}} may stand.
+// value gives the expression for data whose texts may contain {{name}}.
 func (s *scope) value(v any, may ended, at tree.Pos) string {
 	switch v := v.(type) {
 	case string:
@@ -260,8 +260,8 @@ func (s *scope) value(v any, may ended, at tree.Pos) string {
 	}
 }
 
-// text gives the expression for a text: the value itself where it is one {{name}} and nothing else. The name of an
-// output that is not there stays as it is written, and so does any name of nothing within a text.
+// text gives the expression for a text: the value itself if the text is one {{name}} and nothing else. The name of an
+// output that does not exist stays as it is written, and so does an unknown name within a text.
 func (s *scope) text(text string, may ended, at tree.Pos) string {
 	return form.Fill(text, func(name string, alone bool) string {
 		value, parts := s.reference(name, "", may, at), partsOf(name)

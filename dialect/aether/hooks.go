@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// The questions that a hook's condition asks about the failure of its run. A failure of kind failed is Aether's
-// Failed; of a workflow every other bad end is its Error, of a task every one but its Timeout.
+// The questions about a run's failure that the condition of a hook asks. A failure of kind failed is Aether's Failed;
+// of a workflow every other bad end is its Error, of a task every one but its Timeout.
 const (
 	hasFailed = `failure?.kind == "failed"`
 	hasError  = `failure?.kind != "failed"`
@@ -28,15 +28,15 @@ func (s *scope) hooks() {
 	})
 }
 
-// hookOf is a hook of Aether, the condition under which it runs, where it stands in a flow, and its name there: where
-// it is not Aether's, since a flow names its own hooks so.
+// hookOf is a hook of Aether with its condition, its place in a flow, and its name there, which differs from Aether's
+// because a flow has its own names for hooks.
 type hookOf struct {
 	name, when string
 	to         *[]*flow.Step
 	as         string
 }
 
-// hooksOf makes the hooks of a workflow or a task. may says which tasks their arguments may name.
+// hooksOf makes the hooks of a workflow or a task. may holds the tasks that their arguments may name.
 func (s *scope) hooksOf(hooks tree.Value, may ended, all []hookOf) {
 	if !s.file.Object(hooks, "hooks", "onStart", "onSuccess", "onFailure", "onError", "onTimeout", "onCancel",
 		"onExit", "onSuspend", "onResume") {
@@ -117,7 +117,7 @@ func (s *scope) hooked(step *flow.Step, k *task, may ended) {
 	s.outs[k.name] = called
 }
 
-// timedOut lets the flow of a task with hooks fail with a timeout where its task has timed out. The failure of a step
+// timedOut makes the flow of a task with hooks fail with a timeout if its task has timed out. The failure of a step
 // that a limit ended is another one to the run that called the flow: an error.
 func (s *scope) timedOut(k *task) {
 	inner := s.doc.Steps[0]

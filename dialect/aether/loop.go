@@ -88,8 +88,8 @@ const (
 	mostIterations = 100_000
 )
 
-// items gives the list that a loop goes through: no more of it than maxIterations, where that is given. A text holds
-// the list as JSON, and nothing is a list without items.
+// items gives the list of a loop's items, at most maxIterations of them if that is given. A text holds the list as
+// JSON, and nothing is a list without items.
 func (s *scope) items(child *scope, t *template) tree.Value {
 	most, from := t.loop.most, t.loop.from
 	if from == "" {
@@ -107,7 +107,7 @@ func (s *scope) items(child *scope, t *template) tree.Value {
 	return flow.V("${{ " + list + " }}")
 }
 
-// aggregate says what a loop's task returns of what its iterations did.
+// aggregate gives what a loop's task returns, from the results of its iterations.
 func (s *scope) aggregate(k *task, t *template, body *outputs) {
 	a := t.in.Get("aggregate")
 	var names []string
@@ -129,8 +129,8 @@ func (s *scope) aggregate(k *task, t *template, body *outputs) {
 	s.outs[k.name] = out
 }
 
-// repeat lets a loop's flow start itself again while its condition holds, which it is asked however an iteration
-// ends. In the end the loop fails as the first iteration did that failed.
+// repeat makes a loop's flow start itself again while its condition holds, however an iteration ends. In the end the
+// loop fails as the first iteration did that failed.
 func (s *scope) repeat(child *scope, t *template, call *task, out *outputs) {
 	endings := []flow.Ending{flow.EndFailed, flow.EndError, flow.EndTimeout}
 	child.doc.Steps[0].ContinueOn = endings

@@ -10,9 +10,9 @@ import (
 type outputs struct {
 	base     string            // an expression for the output parameters
 	all      string            // only for a loop: an expression for the list of its iterations' outputs
-	strategy string            // only for a loop: which of them count
+	strategy string            // only for a loop: the iterations that count
 	declared []string          // the parameters that there may be; nil: any
-	values   map[string]string // expressions for those that an executor may leave out
+	values   map[string]string // expressions for the outputs that an executor may omit
 }
 
 // get gives the expression for a parameter.
@@ -60,11 +60,11 @@ func (o *outputs) whole() tree.Value {
 	}
 }
 
-// outputOf gives the expression for a step's output, which is nil where it has none.
+// outputOf gives the expression for a step's output, nil if it has none.
 func outputOf(step string) string { return "steps[" + form.Expr(step) + "].output" }
 
-// declare reads which parameters a task has, where it says so: others of its executor are not handed on, and one that
-// its executor leaves out has the value that is written.
+// declare reads the parameters that a task declares: others of its executor are not handed on, and one that its
+// executor omits has the written value.
 func (s *scope) declare(o *outputs, kind string, v tree.Value) *outputs {
 	list := (&reader{s.file}).params(v.Get("outputs"), inOutputs)
 	if len(list) == 0 {

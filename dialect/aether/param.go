@@ -94,10 +94,10 @@ func (r *reader) source(p *param, item tree.Value, where string) {
 	}
 }
 
-// given reports whether a parameter has a value, such as an empty text, or says where one is.
+// given reports whether a parameter has a value, such as an empty text, or names the place of one.
 func (p *param) given() bool { return p.from != "" || p.expr != "" || !p.value.IsZero() }
 
-// given are expressions for the parameters that a template is called with.
+// given are expressions for the arguments of a template.
 type given struct {
 	own    map[string]string // the inputs' own values
 	spread string            // a mapping that they replace parts of: an iteration's item
@@ -133,7 +133,7 @@ func (s *scope) parameters(inputs, arguments []*param, may ended, at tree.Pos, w
 	return g
 }
 
-// get gives the expression for a parameter, where it has one.
+// get gives the expression for a parameter, if it has one.
 func (g *given) get(name string) (string, bool) {
 	if expr, known := g.args[name]; known {
 		return expr, true

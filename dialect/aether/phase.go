@@ -15,8 +15,8 @@ import (
 // quoted text, in which nothing is a name.
 var result = regexp.MustCompile(quotedText + `|\boutputs` + parameters + anyName + `(?:\s*\?\?)?|\b[A-Za-z_][\w.]*`)
 
-// judged makes the flow of a task whose phaseConditions say how it has ended, and the action that runs it: what the
-// task does, and a step that fails where they say so. A retry of the task is another run of the flow.
+// judged makes the flow of a task with phaseConditions, which decide how it has ended, and the action that runs it: the
+// task's own work, and a step that fails if the conditions say so. A retry of the task is another run of the flow.
 func (s *scope) judged(k *task, h *handlers.Handler, payload string, v tree.Value) flow.Action {
 	inner := s.converter.scope(s.flows.Name(s.w.name+"."+k.name),
 		&template{kind: "dag", name: k.name, tasks: []*task{k}, in: v})
@@ -51,8 +51,8 @@ func (s *scope) judged(k *task, h *handlers.Handler, payload string, v tree.Valu
 	return &flow.Child{Name: flow.V(inner.doc.Name), Input: flow.V("${{ " + payload + " }}")}
 }
 
-// clause rewrites a clause of a phase condition, which judges what a step returned. One that names an output which is
-// not there does not hold, unless ?? says what counts instead.
+// clause rewrites a clause of a phase condition, which judges what a step returned. A condition that names a missing
+// output does not hold, unless ?? gives a default.
 func (s *scope) clause(h *handlers.Handler, step, clause string) string {
 	var there []string
 	text := result.ReplaceAllStringFunc(clause, func(found string) string {
@@ -80,7 +80,7 @@ func (s *scope) clause(h *handlers.Handler, step, clause string) string {
 }
 
 // kindOf gives the expression of the kind with which a step fails as another one did, of that one's failure. A step can
-// choose three kinds, and an attempt whose worker is gone is an error like any other.
+// fail with three kinds only, and an attempt whose worker is gone is an ordinary error.
 func kindOf(failure string) string {
 	return `{"failed": "failed", "timeout": "timeout"}[` + failure + `?.kind ?? ""] ?? "error"`
 }

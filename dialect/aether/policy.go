@@ -26,7 +26,7 @@ func Policy(v any) (policy.Policy, error) {
 	retry, err := readRetry(f.Value("retry"))
 	f.Keep("retry", err)
 	p := policy.Policy{Retry: retry}
-	if f.Has("timeout") && f.Value("timeout") != "" { // an empty text is one that is left out
+	if f.Has("timeout") && f.Value("timeout") != "" { // an empty text means an omitted one
 		p.Set(policy.LimitScheduleToClose, &policy.Limit{After: shortAmount(f, "timeout"), Origin: "timeout"})
 	}
 	if err := f.Err(); err != nil {
@@ -49,9 +49,9 @@ func readRetry(v any) (*policy.Retry, error) {
 	return r, f.Err()
 }
 
-// taskName finds what may be a task's or an output parameter's name with a dash in it, or a quoted text, in which
-// nothing is a name. What follows a task's name is one of four words, so it cannot be mistaken for a subtraction. In a
-// parameter's name, which may end the expression, a dash must stand between letters: total-1 is a subtraction.
+// taskName matches a possible name of a task or an output parameter with a dash in it, or a quoted text, which contains
+// no names. What follows a task's name is one of four words, so it cannot be mistaken for a subtraction. In a
+// parameter's name, which may end the expression, a dash must be between letters: total-1 is a subtraction.
 var taskName = regexp.MustCompile(`'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|` + "`[^`]*`" +
 	`|\btasks\.[A-Za-z0-9_-]+(?:\.(?:phase|code|msg)\b|\.outputs\b(?:\.parameters\.\w+(?:-[A-Za-z_]\w*)*)?)`)
 
@@ -109,7 +109,7 @@ func phaseOf(kind policy.Kind) string {
 
 var shortUnits = regexp.MustCompile(`^(\d+(ms|s|m|h|d))+$`)
 
-// shortAmount reads a limit's duration where a system knows only the short units: 500ms, 30s, 5m, 2h, 1d, and sums of
+// shortAmount reads a limit's duration for systems that know only the short units: 500ms, 30s, 5m, 2h, 1d, and sums of
 // them such as 1h30m. A number without a unit is refused, for the system would have refused or ignored it.
 func shortAmount(f *decode.Fields, key string) time.Duration {
 	text := f.Text(key)

@@ -19,7 +19,7 @@ type template struct {
 	depth      int   // the deepest that the template was found at so far, the entrypoint's being 1
 }
 
-// loop says how often a template's body is run.
+// loop specifies how often a template's body is run.
 type loop struct {
 	body            string
 	from, condition string // itemsFrom, repeatCondition; neither: it goes through items
@@ -32,14 +32,14 @@ type task struct {
 	name, template string
 	in             tree.Value
 	arguments      []*param
-	inputs         []*param // only of a task with an executor of its own
+	inputs         []*param // only for a task with its own executor
 	needs          []string
-	// alone: of a task with hooks, the step that does what the task does, in a flow of its own. Its dependencies, its
-	// condition and what goes on after it stand where that flow is called.
+	// alone: the step that does the work of a task with hooks, in its own flow. The dependencies, the condition and the
+	// successors of the task are at the step that calls that flow.
 	alone bool
 }
 
-// workflow is a workflow as it is written.
+// workflow is a workflow as it is written in the document.
 type workflow struct {
 	name       string
 	spec       tree.Value
@@ -107,7 +107,7 @@ func (r *reader) workflow(root tree.Value) *workflow {
 	return w
 }
 
-// nearest hints at the template that a misspelt name was meant to be, one of the kinds; without kinds, any.
+// nearest suggests the template of one of the kinds whose name is most like a misspelt one; without kinds, any.
 func (w *workflow) nearest(name string, kinds ...string) string {
 	var names []string
 	for _, t := range w.order {
@@ -157,7 +157,7 @@ func (r *reader) template(w *workflow, v tree.Value) {
 	r.Ignored(t.in, placing, "resources")
 }
 
-// placing says why resources are not needed.
+// placing explains why resources are not needed.
 const placing = "where a process runs is up to Pawl's workers"
 
 // refuse reports a field that would change what the workflow does, and that flows cannot express.
@@ -317,8 +317,8 @@ func (r *reader) circle(t *template) bool {
 	return false
 }
 
-// entrypoints leaves of a dag the tasks that it names and those that depend on them. A task that depends on one that is
-// left out never begins.
+// entrypoints keeps the tasks of a dag that it names and those that depend on them. A task that depends on a removed
+// one never begins.
 func (r *reader) entrypoints(t *template) {
 	v := t.in.Get("entrypoints")
 	if v.IsZero() {
@@ -342,7 +342,7 @@ func (r *reader) entrypoints(t *template) {
 		}
 	}
 	kept := map[string]bool{}
-	for again := true; again; { // as many rounds as the longest way has tasks
+	for again := true; again; { // one round for each task of the longest path
 		again = false
 		for _, k := range t.tasks {
 			if !reached[k.name] && slices.ContainsFunc(k.needs, func(n string) bool { return reached[n] }) {

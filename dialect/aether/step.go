@@ -54,8 +54,8 @@ func (s *scope) step(k *task) {
 	s.doc.Steps = append(s.doc.Steps, step)
 }
 
-// place returns the place of a task. A task that nobody wrote has the place of the template that calls it: a loop's
-// body, or an entrypoint that is not a dag.
+// place returns the place of a task. A generated task has the place of the template that calls it: a loop's body, or an
+// entrypoint that is not a dag.
 func (s *scope) place(k *task) tree.Pos {
 	if at := k.in.Pos(); at.Line > 0 {
 		return at
@@ -63,7 +63,7 @@ func (s *scope) place(k *task) tree.Pos {
 	return s.w.templates[k.template].in.Pos()
 }
 
-// continueOn returns the endings after which the dag goes on: those of the task, or else those of its dag.
+// continueOn returns the endings after which the dag goes on: those of the task, or otherwise those of its dag.
 func (s *scope) continueOn(k *task) []flow.Ending {
 	v := k.in.Get("continueOn")
 	if v.IsZero() {
@@ -126,7 +126,7 @@ func (s *scope) returned(k *task, t *template) *outputs {
 	return s.declare(out, "task", in)
 }
 
-// leaf makes the step of a task that does something itself. Its template, where it has one, says what it does.
+// leaf makes the step of a task that does something itself. Its template, if it has one, defines its work.
 func (s *scope) leaf(step *flow.Step, k *task, t *template, may ended) {
 	in, inputs := k.in, k.inputs
 	if t != nil {
@@ -165,7 +165,7 @@ func (s *scope) leaf(step *flow.Step, k *task, t *template, may ended) {
 		config := "nil"
 		if v := executor.Get("config"); !v.IsZero() {
 			before := s.own
-			s.own = &parameters // a config names the inputs of its task
+			s.own = &parameters // a config can refer to the inputs of its task
 			config = s.value(v.Any(), may, v.Pos())
 			s.own = before
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// resumeEvent is what the events begin with that resume a task; the task's name follows.
+// resumeEvent is the prefix of the events that resume a task; the task's name follows.
 const resumeEvent = "resume."
 
 // suspend makes a step that waits for the event that resumes its task.
@@ -30,7 +30,7 @@ func (s *scope) suspend(step *flow.Step, k *task, in tree.Value) {
 	step.Policy.Retry = nil
 }
 
-// suspends tells whether a task is written to suspend: suspend: true in its executor's config, or as a parameter.
+// suspends reports whether a task is declared as suspended: suspend: true in its executor's config, or as a parameter.
 func suspends(executor tree.Value, lists ...[]*param) bool {
 	if yes, _ := executor.Get("config").Get("suspend").Any().(bool); yes {
 		return true

@@ -2,13 +2,13 @@ package steep
 
 import "slices"
 
-// linker knows which execute actions follow which.
+// linker records which execute actions follow which.
 type linker struct {
 	count     int
 	byInput   map[string][]*node
 	byNeed    map[string][]*node
 	following map[*node][]*node
-	below     map[*node]int // the ways to what follows
+	below     map[*node]int // the ways to the actions that follow
 }
 
 func newLinker() *linker {
@@ -52,8 +52,8 @@ func (l *linker) after(n *node) []*node {
 	return out
 }
 
-// root finds the action that all others follow, directly or not. It returns nil if there is none: the chain forks. It
-// counts as Steep does: where two ways lead to one action, the actions mostly form no tree and have no root.
+// root finds the action that all others follow, directly or not. It returns nil if there is none, because the chain
+// forks. It counts as Steep does: where two ways lead to one action, the actions mostly form no tree and have no root.
 func (l *linker) root(nodes []*node) *node {
 	if len(nodes) < 2 {
 		if len(nodes) == 1 {
@@ -68,7 +68,7 @@ func (l *linker) root(nodes []*node) *node {
 	if fewest > l.count {
 		return nil
 	}
-	var top *node // the last that does not follow one before it
+	var top *node // the last action that does not follow the one before it
 	found := map[*node]bool{}
 	for _, n := range nodes {
 		if !found[n] {
@@ -82,7 +82,7 @@ func (l *linker) root(nodes []*node) *node {
 				left = append(left, l.after(next)...)
 			}
 			if len(found) > most+1 {
-				return nil // more than any of them could have below it
+				return nil // more than any of them could have below them
 			}
 		}
 	}
@@ -92,8 +92,8 @@ func (l *linker) root(nodes []*node) *node {
 	return nil
 }
 
-// ways counts the ways that lead from an action to others, up to one more than there are actions: then it is not the
-// root of a tree.
+// ways counts the ways that lead from an action to others. It stops at one more than there are actions, because the
+// action is not the root of a tree then.
 func (l *linker) ways(n *node) int {
 	count, known := l.below[n]
 	if known {

@@ -9,7 +9,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// checker finds what Steep's own validator finds in a workflow or a macro, and what its generator would stumble over.
+// checker reports the errors that Steep's own validator reports for a workflow or a macro, and those at which its
+// generator would fail.
 type checker struct {
 	services map[string]*service // nil: services are not checked
 	macros   map[string]*macro
@@ -48,7 +49,7 @@ func check(vars []*variable, actions []*action, services map[string]*service, ma
 	}
 }
 
-// walk visits actions in the order of the document, those in a for after it.
+// walk visits actions in the order of the document; those in a for come after it.
 func walk(actions []*action, visit func(*action)) {
 	for _, a := range actions {
 		visit(a)
@@ -200,8 +201,8 @@ func (c *checker) execute(a *action) {
 	}
 }
 
-// cardinality counts what an action gives for a parameter. How many values a variable will hold is known when the
-// workflow runs; such an input is counted then.
+// cardinality counts what an action gives for a parameter. The number of values of a variable may only be known when
+// the workflow runs; such an input is counted then.
 func (c *checker) cardinality(a *action, s *service, p *serviceParam) {
 	given, list := 0, a.inputs
 	if p.output {
@@ -233,7 +234,7 @@ func (c *checker) cardinality(a *action, s *service, p *serviceParam) {
 	}
 }
 
-// yields checks that a for action yields what one of its own actions makes.
+// yields checks that a for action yields the output of one of its own actions.
 func (c *checker) yields(a *action, v *variable) {
 	if v == nil {
 		return
@@ -260,15 +261,15 @@ func (v *variable) ID() string {
 	return v.id
 }
 
-// moment is when something about an action has come: it can begin, or it has ended.
+// moment is a moment in an action's life: it can begin, or it has ended.
 type moment struct {
 	a   *action
 	end bool
 }
 
-// circle finds actions that wait for each other, by dependsOn or by what they read. A for action begins when its input
-// is there; then what is in it waits for what it needs by itself. What it yields is there when that was made, and it
-// has ended when all that is in it has.
+// circle finds actions that wait for each other, through dependsOn or the variables that they read. A for action begins
+// when its input exists; then each action in it waits for what it needs itself. Its yield exists once it was made, and
+// the for action has ended when all actions in it have.
 func (c *checker) circle(actions []*action) {
 	byID, makers := map[string]*action{}, map[string]*action{}
 	yields, outer := map[string]*action{}, map[*action]*action{}

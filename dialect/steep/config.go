@@ -8,11 +8,11 @@ import (
 	"github.com/pawl-dev/pawl/dialect/internal/form"
 )
 
-// frontMatter is what may stand before a file of services or macros, between two lines of dashes.
+// frontMatter is the optional head of a file of services or macros, between two lines of dashes.
 var frontMatter = regexp.MustCompile(`(?s)\A\s*---+[ \t]*\r?\n(.*?)\n---+[ \t]*(?:\r?\n|\z)`)
 
-// readConfig reads a file of services or macros. Steep takes such a file for a template where its front matter says so,
-// and makes the text that counts when it starts; there is nothing to read then.
+// readConfig reads a file of services or macros. Steep treats such a file as a template if its front matter says so,
+// and makes the real text when it starts; there is nothing to read then.
 func readConfig(src Source) (f *form.File, ok bool) {
 	found := frontMatter.FindSubmatchIndex(src.Text)
 	if found == nil {
@@ -29,7 +29,7 @@ func readConfig(src Source) (f *form.File, ok bool) {
 			"the file is a template, which Pawl does not fill in")
 		return head, false
 	}
-	// Blank lines stand for the front matter, so that places stay what they are.
+	// Blank lines replace the front matter, so that places stay the same.
 	blank := bytes.Repeat([]byte("\n"), bytes.Count(src.Text[:found[1]], []byte("\n")))
 	return read(src.Name, append(blank, src.Text[found[1]:]...)), true
 }

@@ -57,7 +57,7 @@ func Convert(src Sources) (*dialect.Conversion, error) {
 		m := macros[id]
 		known := services
 		if !included[id] {
-			known = nil // it is checked as Steep checks it when it starts
+			known = nil // it is checked as Steep does when it starts
 		}
 		check(m.vars, m.actions, known, macros, m)
 	}
@@ -81,14 +81,14 @@ func Convert(src Sources) (*dialect.Conversion, error) {
 	return out, nil
 }
 
-// read reads a file. Where a text belongs, Steep takes a number, true or false too, and the other way round.
+// read reads a file. In place of a text, Steep also accepts a number, true or false, and the other way round.
 func read(name string, text []byte) *form.File {
 	file := form.Read(name, text)
 	file.Scalar, file.Number, file.Truth = scalar, quotedNumber, quotedTruth
 	return file
 }
 
-// reach lists the macros that actions include, and those that they include in their turn.
+// reach lists the macros that actions include, directly or through other macros.
 func reach(actions []*action, macros map[string]*macro) map[string]bool {
 	found := map[string]bool{}
 	var visit func(a *action)
@@ -102,7 +102,7 @@ func reach(actions []*action, macros map[string]*macro) map[string]bool {
 	return found
 }
 
-// compile checks the flows. That one of them is wrong is a limit of flows that the workflow exceeds.
+// compile checks the flows. An error in one of them means that the workflow exceeds a limit of flows.
 func compile(c *dialect.Conversion) error {
 	for _, doc := range append([]*flow.Document{c.Flow}, c.Children...) {
 		if _, err := flow.Compile(doc); err != nil {

@@ -9,7 +9,7 @@ import (
 // maxExpanded bounds what includes blow a small workflow up to.
 const maxExpanded = 20_000
 
-// expander puts macros' actions in the place of what includes them.
+// expander replaces include actions by the macros' actions.
 type expander struct {
 	macros map[string]*macro
 	vars   []*variable // the variables of the macros, renamed
@@ -42,7 +42,7 @@ func (e *expander) actions(actions []*action) []*action {
 	return out
 }
 
-// inclusion is one include action's view of its macro.
+// inclusion is the macro as one include action uses it.
 type inclusion struct {
 	prefix  string
 	label   string
@@ -74,7 +74,7 @@ func (e *expander) include(a *action, m *macro) []*action {
 	return in.actions(m.actions)
 }
 
-// use notes what of a macro that is included has no counterpart.
+// use notes the parts of an included macro that have no counterpart.
 func (m *macro) use() {
 	if m.used {
 		return
@@ -145,7 +145,7 @@ func (in *inclusion) params(params []*param, change func(*variable) *variable) [
 	return out
 }
 
-// targets finds the actions that a name in dependsOn means: one, or all that an include became.
+// targets finds the actions that a name in dependsOn means: one, or all those that replaced an include.
 type targets struct {
 	byID     map[string]*action
 	includes map[string][]*action // the actions of each include, by the prefix of their names
@@ -157,8 +157,8 @@ func newTargets(actions []*action) *targets {
 	return t
 }
 
-// add takes note of actions. What an include became is waited for by its outermost actions: a for action among them
-// stands for what is in it.
+// add takes note of actions. Whatever depends on an include waits for the outermost actions that replaced it: a for
+// action among them covers the actions in it.
 func (t *targets) add(actions []*action, outer string) {
 	for _, a := range actions {
 		t.byID[a.id] = a

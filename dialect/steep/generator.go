@@ -6,9 +6,9 @@ import (
 )
 
 // generator follows Steep's generator as if every action took the same time and none failed: whenever process chains
-// end, it unrolls the for actions whose inputs are known, and makes chains of the actions that can begin. What programs
-// find when they run is not known yet: a list of files is taken to have two items, and what an iteration yields to its
-// own input is left out.
+// end, it unrolls the for actions whose inputs are known, and makes chains of the actions that can begin. The outputs
+// of programs are not known yet: a list of files is assumed to have two items, and values that an iteration yields to
+// its own input are ignored.
 type generator struct {
 	*linker
 	stops   func(*action) bool
@@ -48,13 +48,13 @@ type unrolled struct {
 	input, output   string
 	needs           []string
 	taken           int      // number of items of its input that are unrolled
-	inside          []string // the actions in it, as far as it is unrolled
+	inside          []string // the unrolled actions in it
 	yields          []string // variables that have no value yet
 	yielded         []any    // nil: nothing yet
-	whole, complete bool     // all items are unrolled; and all that is in it has ended
+	whole, complete bool     // all items are unrolled, and all actions in it have ended
 }
 
-// maxRound bounds what is looked at: iterations beyond the second are like the second.
+// maxRound limits the rounds: iterations beyond the second are like the second.
 const maxRound = 2
 
 func newGenerator(constants map[string]*variable, t *targets, stops func(*action) bool,
@@ -163,7 +163,7 @@ func (g *generator) execute(n *node) {
 	}
 }
 
-// collect gives for actions their outputs once all iterations have yielded, and notes which of them have ended.
+// collect gives the outputs of actions once all iterations have yielded, and notes which actions have ended.
 func (g *generator) collect() (more bool) {
 	for changed := true; changed; more = more || changed {
 		changed = false
@@ -193,7 +193,7 @@ func asList(v any) []any {
 	return []any{v}
 }
 
-// unroll puts the actions of a for action in its place, once for each item of its input that is there.
+// unroll replaces a for action by its actions, once for each item of its input that exists.
 func (g *generator) unroll() (more bool) {
 	for i := 0; i < len(g.loops); i++ { // more come while it goes on
 		u := g.loops[i]
@@ -215,7 +215,7 @@ func (g *generator) unroll() (more bool) {
 	return more
 }
 
-// input lists the items of a for action, as far as they are there.
+// input lists the items of a for action that exist so far.
 func (g *generator) input(u *unrolled) (list []any, whole bool) {
 	if v := g.values[u.input]; v != nil {
 		return asList(v), true
@@ -249,7 +249,7 @@ func (g *generator) iterate(u *unrolled, item any) {
 	}
 }
 
-// round makes the chains of what can begin now.
+// round makes the chains of the actions that can begin now.
 func (g *generator) round() [][]*node {
 	var out [][]*node
 	seen := map[*node]bool{}

@@ -11,15 +11,15 @@ import (
 type loop struct {
 	a      *action
 	outer  *loop      // the for action around it
-	once   bool       // there is one iteration: its actions stand where it stands
-	from   *loop      // the loop whose items this one consumes; nil: it iterates a list
+	once   bool       // there is one iteration: its actions take the place of the for action
+	from   *loop      // the loop whose items this one consumes; nil if it iterates a list
 	step   *flow.Step // nil with once
 	yields *value     // the collected value, as an iteration reads it
 	whole  *value     // the collected value, as the loop's own iterations read it
 }
 
 // loopStep makes the loop of a for action, after what its list is made of. Steep unrolls a for action over the output
-// of another one as that comes in; so its items come of the other one's, one by one.
+// of another one while that output arrives; so its items come from the other one's, one by one.
 func (s *scope) loopStep(l *loop) string {
 	if l.step != nil {
 		return l.step.Name
@@ -50,7 +50,7 @@ func (s *scope) loopStep(l *loop) string {
 }
 
 // follows returns the for action whose output a for action takes item by item. It returns nil if there is none, or if
-// something in it reads or waits for all that the other one does.
+// an action in it reads or waits for everything that the other one does.
 func (s *scope) follows(l *loop) *loop {
 	from := s.makes[l.a.input.id]
 	if from == nil || from.once || from.a.yieldToOutput == nil || s.around(from.a) != s.around(l.a) ||
@@ -66,7 +66,7 @@ func (s *scope) follows(l *loop) *loop {
 	return from
 }
 
-// waitsForWhole reports whether an action, or one in it, reads the output of a for action or depends on it.
+// waitsForWhole reports whether an action, or one in it, reads the whole output of a for action or depends on it.
 func (s *scope) waitsForWhole(a, whole *action, outermost bool) bool {
 	reads := func(v *variable) bool {
 		return v != nil && v.value.IsZero() && whole.output != nil && v.id == whole.output.id
@@ -160,7 +160,7 @@ func (s *scope) yields(l *loop) *value {
 	}
 }
 
-// gathered lists what a step has for each iteration; lists in it are flattened, as Steep does.
+// gathered lists a step's results of all iterations; lists in it are flattened, as Steep does.
 func (s *scope) gathered(l *loop, step string, needs []string) *value {
 	loop := "steps[" + literal(l.step.Name) + "].outputs"
 	none := literal(l.a.file.Place(l.a.output.pos) + ": the variable \"" + l.a.output.id +
@@ -171,8 +171,8 @@ func (s *scope) gathered(l *loop, step string, needs []string) *value {
 	}
 }
 
-// inside gives a value as it is read in the iterations of a for action, around. Where these are iterations of the one
-// that yields the value, a step outside gathers it first: within an iteration its own part alone is seen.
+// inside gives a value as the iterations of a for action, around, read it. If these are iterations of the action that
+// yields the value, a step outside gathers it first: within an iteration only its own part is visible.
 func (s *scope) inside(v *value, around *loop) *value {
 	if v.of == nil {
 		return v

@@ -72,7 +72,7 @@ func readLimit(v any) (*policy.Limit, error) {
 	}
 	f := decode.Read(unquote(v, "errorOnTimeout"), "timeout", "errorOnTimeout")
 	if f.Bool("errorOnTimeout", false) {
-		limit.OnExpire = policy.ExpireFail
+		limit.OnExpire = 0
 	}
 	if f.Has("timeout") {
 		limit.After, err = form.Amount(f.Value("timeout"))
@@ -84,7 +84,7 @@ func readLimit(v any) (*policy.Limit, error) {
 }
 
 // oneAttempt returns a policy of one attempt; where a caller allows more, there is no delay between them. Steep does
-// not tell failures apart.
+// not distinguish kinds of failures.
 func oneAttempt() *policy.Retry {
 	return &policy.Retry{
 		MaxAttempts:        1,

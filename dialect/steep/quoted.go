@@ -24,8 +24,8 @@ func quotedTruth(text string) (value, ok bool) {
 	}
 }
 
-// unquote returns a mapping in which numbers, true and false that the named fields hold as texts are such. Other
-// values, and texts of another form, stay as they are, so that their reader refuses them.
+// unquote returns a mapping in which texts in the named fields are replaced by the numbers, true or false that they
+// contain. Other values, and texts of another form, stay as they are, so that their reader refuses them.
 func unquote(v any, fields ...string) any {
 	values, ok := v.(map[string]any)
 	if !ok {

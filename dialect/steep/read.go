@@ -19,7 +19,7 @@ const (
 	kindInclude = "include"
 )
 
-// workflow is a workflow as it is written.
+// workflow is a workflow as it is written in the document.
 type workflow struct {
 	in       tree.Value
 	name     string
@@ -207,7 +207,8 @@ func (r *reader) action(v tree.Value, depth int) *action {
 	return a
 }
 
-// generated names an action that has no name by its kind. The $ keeps it apart from every name a user may choose.
+// generated names an action that has no name by its kind. The $ distinguishes it from every name that a user may
+// choose.
 func (r *reader) generated(a *action) {
 	base := a.service + a.macro
 	if a.kind == kindFor {
@@ -223,7 +224,7 @@ func (r *reader) generated(a *action) {
 	a.id, a.label = "$"+base+"$"+strconv.Itoa(r.unnamed[base]), base
 }
 
-// use reads a variable's name, or a variable that is declared where it is used.
+// use reads a variable's name, or the declaration of a variable at its use.
 func (r *reader) use(v tree.Value, key string) *variable {
 	field := v.Get(key)
 	if field.IsZero() {
@@ -318,7 +319,7 @@ func (r *reader) outputs(list tree.Value, files bool) []*param {
 	return out
 }
 
-// macros reads a file of macros into what is known already.
+// macros reads a file of macros and adds them to those that are known.
 func (r *reader) macros(root tree.Value, out map[string]*macro) {
 	for _, item := range r.List(root, "a file of macros") {
 		if !r.Object(item, "a macro", "id", "name", "description", "parameters", "vars", "actions") {

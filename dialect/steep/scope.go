@@ -27,11 +27,11 @@ type scope struct {
 	lists  map[int][]*action // the actions of a process chain
 }
 
-// unit is what becomes one step: an action, or a chain of them.
+// unit becomes one step: it is an action, or a chain of actions.
 type unit struct {
 	actions []*action
 	step    *flow.Step
-	loop    *loop // the loop around it; nil: none
+	loop    *loop // the loop around it; nil if there is none
 	chain   bool
 }
 
@@ -62,7 +62,7 @@ func (s *scope) dynamic(o *param, a *action) any {
 	return ""
 }
 
-// stops tells whether a chain ends with an action: what it makes is read from the disk first.
+// stops reports whether a chain ends with an action because its outputs have to be read from the disk first.
 func (s *scope) stops(a *action) bool {
 	svc := s.services[a.service]
 	return slices.ContainsFunc(a.outputs, func(o *param) bool {
@@ -71,8 +71,8 @@ func (s *scope) stops(a *action) bool {
 	})
 }
 
-// index finds who makes what, and which for action is around what. A for action of which there is one iteration, as is
-// known beforehand, has no loop: its actions stand where it stands.
+// index finds who makes what, and which for action is around what. A for action that is known to have one iteration
+// needs no loop: its actions take its place.
 func (s *scope) index(actions []*action, outer *loop, g *generator) {
 	for _, a := range actions {
 		s.in[a] = outer
@@ -141,7 +141,8 @@ func (s *scope) remember(units [][]*action) {
 	}
 }
 
-// around returns the innermost for action around an action whose iterations are items of a loop; nil: none.
+// around returns the innermost for action around an action whose iterations are items of a loop, or nil if there is
+// none.
 func (s *scope) around(a *action) *loop {
 	l := s.in[a]
 	for l != nil && l.once {
@@ -155,8 +156,8 @@ func (s *scope) sameChain(u *unit, v *variable) bool {
 	return maker != nil && v.value.IsZero() && s.oneChain(u, maker)
 }
 
-// needs lists the steps that must have ended before a unit reads a value. What a process chain makes is there when all
-// of the chain has ended; a reader in the same chain waits for what it reads alone.
+// needs lists the steps that must have ended before a unit reads a value. The outputs of a process chain exist when the
+// whole chain has ended; a reader in the same chain waits only for the action that it reads from.
 func (s *scope) needs(v *value, u *unit) []string {
 	switch {
 	case v.maker == nil:
@@ -185,7 +186,7 @@ func (s *scope) last(u *unit) *unit {
 	return u
 }
 
-// makes lists the variables that an action makes for the scope it stands in.
+// makes lists the variables that an action makes in its scope.
 func makes(a *action) []string {
 	var ids []string
 	for _, o := range a.outputs {
@@ -270,7 +271,7 @@ func (s *scope) newStep(a *action, around *loop) *flow.Step {
 	return step
 }
 
-// waitFor adds what dependsOn asks for. A for action has ended when all that is in it has.
+// waitFor adds what dependsOn asks for. A for action has ended when all actions in it have.
 func (s *scope) waitFor(step *flow.Step, a *action) {
 	for _, need := range a.dependsOn {
 		for _, target := range s.targets.find(need.id) {
@@ -294,7 +295,7 @@ func (s *scope) waitForAll(step *flow.Step, target *action) {
 	}
 }
 
-// waitForOne waits for an action: for the end of its process chain, unless the step is of the same.
+// waitForOne waits for an action: for the end of its process chain, unless the step is part of the same chain.
 func (s *scope) waitForOne(step *flow.Step, u *unit) {
 	if own := s.owners[step]; own != nil && s.oneChain(own, u) {
 		addNeeds(step, s.step(u))
@@ -339,7 +340,7 @@ func (s *scope) lookup(v *variable) *value {
 	return s.known[v.id]
 }
 
-// contents gives what a variable holds where a path stands for the files behind it: a further step lists them.
+// contents gives the value of a variable whose path names files: a further step lists them.
 func (s *scope) contents(v *variable) *value {
 	found := s.lookup(v)
 	if found.kind == plainValue {

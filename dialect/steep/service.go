@@ -35,7 +35,7 @@ const (
 	typeFileOrEmptyList = "fileOrEmptyList"
 )
 
-// services reads a file of services into what is known already.
+// services reads a file of services and adds them to those that are known.
 func (r *reader) services(root tree.Value, out map[string]*service) {
 	for _, item := range r.List(root, "a file of services") {
 		if !r.Object(item, "a service", "id", "name", "description", "path", "runtime", "parameters", "runtimeArgs",
@@ -78,8 +78,8 @@ func (r *reader) services(root tree.Value, out map[string]*service) {
 // plainTypes are the data types of texts that are handed over as they are.
 var plainTypes = []string{"", "string", "integer", "float", typeBoolean, typeDirectory, typeFileOrEmptyList}
 
-// use refuses a service that an action executes and that cannot be run here, and notes what of it has no counterpart.
-// An installation has more services than a workflow uses; what those need does not matter.
+// use refuses a service that cannot be run here if an action executes it, and notes its fields that have no
+// counterpart. An installation has more services than a workflow uses; what those need does not matter.
 func (s *service) use() {
 	if s.used {
 		return

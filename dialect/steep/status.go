@@ -9,15 +9,15 @@ import (
 // Told is a run of a flow that a workflow became.
 type Told struct {
 	*core.Run
-	Chains map[string]string // the flow's process chains: by step the first step of its chain
+	Chains map[string]string // the flow's process chains, by the first step of each
 	// Child reads the run that a step's last attempt started. It returns false if the run cannot be read.
 	Child func(core.StepID) (Told, bool)
 }
 
 // Status returns Steep's word for the state of a workflow's run: ACCEPTED, RUNNING, CANCELLED, ERROR, PARTIAL_SUCCESS
 // or SUCCESS, and a message about it. By Steep's rules one cancelled process chain makes the whole CANCELLED, and a
-// chain that could not begin makes it ERROR. Only then failures are counted, those in the iterations of for actions
-// too.
+// chain that could not begin makes it ERROR. Failures are counted only then, including those in the iterations of for
+// actions.
 func Status(r Told) (status, message string) {
 	switch {
 	case r.Phase == core.RunPending:
@@ -84,7 +84,7 @@ func (t *tally) run(r Told) {
 	}
 }
 
-// group counts a for action whose iterations were never all known. The actions of those that were count by themselves.
+// group counts a for action whose iterations were never all known. The actions of those are counted separately.
 func (t *tally) group(r Told, group *core.Step) {
 	if group.Failure == nil || group.Failure.Type != core.FailureUpstream {
 		return
@@ -97,7 +97,7 @@ func (t *tally) group(r Told, group *core.Step) {
 	t.missing++
 }
 
-// chain counts one chain of several steps: as the worst of what began of it, or as missing where nothing did.
+// chain counts one chain of several steps: as the worst of its steps that began, or as missing if none did.
 func (t *tally) chain(c *tally) {
 	switch {
 	case c.cancelled > 0:

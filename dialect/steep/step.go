@@ -132,8 +132,8 @@ func (c *counter) add(v *value) {
 	}
 }
 
-// check adds nothing to the command where what is counted when the step begins is within the parameter's cardinality,
-// and fails the step where it is not.
+// check leaves the command as it is if the number of values, counted when the step begins, is within the parameter's
+// cardinality, and otherwise makes the step fail.
 func (c *counter) check(a *action, svc *service, p *serviceParam) []argument {
 	if len(c.lists) == 0 || p.low == 0 && p.high == unbounded {
 		return nil
@@ -167,8 +167,8 @@ func (s *scope) input(u *unit, p *serviceParam, in *param) *value {
 	return v
 }
 
-// arguments writes a value as a command line has it: each of its texts after the label. Of true or false there is the
-// label alone, or nothing.
+// arguments writes a value for a command line: each of its texts after the label. For true or false it writes the label
+// alone, or nothing.
 func (s *scope) arguments(p *serviceParam, v *value) []argument {
 	if !v.constant.IsZero() {
 		var args []argument
@@ -201,7 +201,7 @@ func (s *scope) arguments(p *serviceParam, v *value) []argument {
 	return []argument{{value: &value{expr: expr}, list: true}}
 }
 
-// truth are the ways to say true.
+// truth are the texts that mean true.
 var truth = map[string]bool{"true": true, "yes": true, "on": true, "y": true, "t": true}
 
 // chainStep starts the flow of a process chain, whose runs are retried. Its actions follow one another. What they read

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// shape says how many values a variable holds.
+// shape describes how many values a variable holds.
 type shape uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 	shapeMany              // a list of such
 )
 
-// fileKind says what an output's path stands for.
+// fileKind describes what is at an output's path.
 type fileKind uint8
 
 const (
@@ -28,7 +28,7 @@ const (
 	optionalFile          // the file, if there is one
 )
 
-// value is what is known about a variable in one flow: a constant, a text with expressions in it, or an expression.
+// value is the known value of a variable in one flow: a constant, a text with expressions in it, or an expression.
 type value struct {
 	constant tree.Value
 	parts    []part // the parts of a generated file name
@@ -110,7 +110,7 @@ func (v *value) folder() *value {
 	return &value{parts: parts, shape: shapeOne}
 }
 
-// constantValue returns a constant as a variable holds it: every scalar in it is the text that a command line would
+// constantValue returns the value of a constant variable: every scalar in it is the text that a command line would
 // have.
 func constantValue(v tree.Value) *value {
 	if v.IsList() {
@@ -131,7 +131,7 @@ func texts(v any) any {
 	return list
 }
 
-// scalar returns the text that Steep makes of a value.
+// scalar returns the text for a value, as Steep writes it.
 func scalar(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -170,7 +170,7 @@ func word(text string) argument {
 	return argument{value: &value{constant: flow.V(text), shape: shapeOne}}
 }
 
-// command joins arguments: a list of texts where it is known how many there are, else one expression.
+// command joins arguments into a list of texts if their number is known, and otherwise into one expression.
 func command(args []argument) tree.Value {
 	dynamic := false
 	for _, a := range args {

@@ -19,11 +19,10 @@ type Source struct {
 	Text []byte
 }
 
-// approvalEvent is what the events of decisions begin with; the step's name follows.
+// approvalEvent is the prefix of the events with decisions; the step's name follows.
 const approvalEvent = "approval."
 
-// The failure of an approval that has nothing to approve, and what the name of the step that fails adds to the
-// approval's.
+// The failure of an approval that has nothing to approve, and the suffix of the name of the step that fails.
 const (
 	contentMissing = "APPROVAL_CONTENT_MISSING"
 	contentCheck   = ".content"
@@ -87,12 +86,12 @@ type converter struct {
 	handlers map[string]*handlers.Handler
 	doc      *flow.Document
 	walked   []*flow.Step // the definition's steps so far
-	updates  []string     // expressions for what the steps so far write into the state
+	updates  []string     // expressions for the values that the steps so far write into the state
 }
 
 func (c *converter) ref(i int) string { return "steps[" + form.Expr(c.names[i]) + "]" }
 
-// step makes a step that runs after the one before, where the walk comes by.
+// step makes a step that runs after the one before, if the walk reaches it.
 func (c *converter) step(s *step, names *form.Namer) {
 	out := &flow.Step{Name: c.names[s.index], Place: c.Place(s.in.Pos())}
 	if s.index > 0 {
@@ -167,7 +166,7 @@ func (c *converter) task(s *step, out *flow.Step, p policy.Policy, state string)
 	c.update(h.Output(out.Name), `type(o.stateUpdates) == "map"`, "o.stateUpdates")
 }
 
-// update adds what a step writes into the state: of its output o, which is a mapping, where a test holds.
+// update adds the values that a step writes into the state: from its output o, which is a mapping, if a test holds.
 func (c *converter) update(output, test, gives string) {
 	if test != "" {
 		test = " && " + test
@@ -190,8 +189,8 @@ func (c *converter) state() string {
 	return "fromPairs(concat(" + strings.Join(pairs, ", ") + "))"
 }
 
-// reached returns the condition under which the walk comes to a step, from the step before it or from a condition that
-// names it; "" if it always does.
+// reached returns the condition under which the walk reaches a step, from the step before it or from a condition that
+// names it, or "" if it always does.
 func (c *converter) reached(i int) string {
 	var ways []string
 	if before := c.steps[i-1]; before.kind != typeCondition {
@@ -214,7 +213,7 @@ func (c *converter) reached(i int) string {
 	return strings.Join(ways, " || ")
 }
 
-// condition works out where the walk goes on: its expression is a path into the state, which is true where JavaScript
+// condition works out where the walk goes on: its expression is a path into the state, which is true if JavaScript
 // would take its value for true.
 func (c *converter) condition(s *step, out *flow.Step, state string) {
 	value := lead(state, strings.Split(c.Text(s.in, "expression"), "."))

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// llm checks a step that asks a language model, as Stevora does; what of it is there is for the handler.
+// llm checks a step that asks a language model, as Stevora does; its fields are passed to the handler.
 func (r *reader) llm(v tree.Value) {
 	r.Need(v, "the llm step", "model")
 	for _, model := range r.List(v.Get("fallbackModels"), "fallbackModels") {
@@ -72,7 +72,7 @@ func number(v tree.Value) (float64, bool) {
 	}
 }
 
-// oneOf reads a text that must be one of some.
+// oneOf reads a text that must be one of the given ones.
 func (r *reader) oneOf(v tree.Value, what, key string, words ...string) {
 	if text := r.Need(v, what, key); text != "" && !slices.Contains(words, text) {
 		r.Fail(v.Get(key).Pos(), nearest.Hint(text, words), "the %s of %s is %s, not %q", key, what,
@@ -87,7 +87,7 @@ func (r *reader) mapping(v tree.Value, key string) {
 }
 
 // filled gives the expression for the data of an llm step: in its prompt and its messages {{input.x}}, {{state.x}} and
-// {{x}}, which is one of the state's or else of the input, stand for values.
+// {{x}}, which is looked for in the state and then in the input, are replaced by values.
 func filled(config map[string]any) string {
 	fields := map[string]string{}
 	for name, v := range config {
@@ -122,7 +122,7 @@ func texts(v any) string {
 	}
 }
 
-// fill gives the expression for a text. What has no value stays as it is.
+// fill gives the expression for a text. A placeholder without a value stays as it is.
 func fill(text string) string {
 	return form.Fill(text, func(name string, _ bool) string {
 		value := valueOf(strings.Split(strings.TrimSpace(name), "."))

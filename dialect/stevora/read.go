@@ -36,7 +36,7 @@ var keysOf = map[string][]string{
 
 var types = []string{typeTask, typeWait, typeCondition, typeEvent, typeLLM, typeApproval}
 
-// step is a step as it is written.
+// step is a step as it is written in the document.
 type step struct {
 	kind, name string
 	in         tree.Value
@@ -145,7 +145,7 @@ func (r *reader) retry(v tree.Value) {
 	}
 }
 
-// milliseconds reads an amount of time; 0 where it is absent.
+// milliseconds reads an amount of time; 0 if it is absent.
 func (r *reader) milliseconds(v tree.Value, key string, low int) time.Duration {
 	return time.Duration(r.Whole(v, key, 0, low, int(math.MaxInt64/int64(time.Millisecond)))) * time.Millisecond
 }

@@ -62,7 +62,7 @@ func MessageOf(step string, f *policy.Failure, attempts int) string {
 	return fmt.Sprintf("Step '%s' failed after %d attempts", step, max(attempts, 1))
 }
 
-// events are Stevora's names for what happens.
+// events are Stevora's names for events.
 var events = map[string]string{
 	core.EventRunStarted:         "WORKFLOW_STARTED",
 	core.EventRunPaused:          "WORKFLOW_PAUSED",
@@ -75,9 +75,9 @@ var events = map[string]string{
 	core.EventStepRetryScheduled: "RETRY_SCHEDULED",
 }
 
-// Event returns Stevora's name for an event of a kind; "" where it has none. Each attempt that fails is a
-// STEP_FAILED, and so is a wait that timed out. The argument name is the name that a wait waits for; attempt is 0
-// where the event belongs to no attempt.
+// Event returns Stevora's name for a kind of event, or "" if it has none. Each attempt that fails is a STEP_FAILED, and
+// so is a wait that timed out. The argument name is the name that a wait waits for; attempt is 0 if the event belongs
+// to no attempt.
 func Event(kind, name string, attempt int, failed bool) string {
 	switch {
 	case kind == core.EventAttemptEnded && failed:

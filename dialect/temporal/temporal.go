@@ -6,7 +6,7 @@
 //		RetryPolicy:         &temporal.RetryPolicy{MaximumAttempts: 5},
 //	}))
 //
-// The types have the fields of those of Temporal's SDK that bound a step or a run. Zero is the default of each.
+// The types have the fields that limit a step or a run in Temporal's SDK. Zero is the default of each.
 package temporal
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/option"
 )
 
-// RetryPolicy says which attempts, or runs, are followed by another.
+// RetryPolicy specifies which attempts, or runs, are retried.
 type RetryPolicy struct {
 	InitialInterval    time.Duration // default 1s
 	BackoffCoefficient float64       // minimum 1; default 2
@@ -39,9 +39,8 @@ type ActivityOptions struct {
 	RetryPolicy            *RetryPolicy  // nil: Temporal's default one, attempts without end
 }
 
-// Activity gives a step an activity's options. They are its whole policy: they replace what defaults say, and what
-// stands after them in the list of options replaces a part of them. What is wrong with them the step returns, by the
-// field's name.
+// Activity gives a step an activity's options. They are its whole policy: they replace the defaults, and later options
+// in the list replace a part of them. What is wrong with them the step returns, by the field's name.
 func Activity(o ActivityOptions) pawl.StepOption {
 	fields := map[string]any{
 		"scheduleToCloseTimeout": o.ScheduleToCloseTimeout, "scheduleToStartTimeout": o.ScheduleToStartTimeout,
@@ -65,7 +64,7 @@ func (r *RetryPolicy) fields() map[string]any {
 type WorkflowOptions struct {
 	WorkflowExecutionTimeout time.Duration // the chain of runs; default unlimited
 	WorkflowRunTimeout       time.Duration // one run; default WorkflowExecutionTimeout
-	WorkflowTaskTimeout      time.Duration // the body outside of its steps; default 10s, at most 2m
+	WorkflowTaskTimeout      time.Duration // the body between its steps; default 10s, at most 2m
 	RetryPolicy              *RetryPolicy  // nil: none
 	CronSchedule             string        // "0 12 * * *", "CRON_TZ=Europe/Berlin 0 12 * * *"; default none
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/option"
 )
 
-// Scope is what a step's timeout spans.
+// Scope is the part of a step's life that its timeout covers.
 type Scope string
 
 // The scopes.
@@ -21,16 +21,16 @@ const (
 	PerAttempt Scope = "per_attempt" // each attempt, from its start
 )
 
-// StepAttributes are those of #[zart_step(…)]. A timeout ends the step in both scopes: only errors are retried.
+// StepAttributes are the attributes of #[zart_step(…)]. A timeout ends the step in both scopes: only errors are
+// retried.
 type StepAttributes struct {
 	Timeout      string // one number and s, m, h or d: "30s"; default none
 	TimeoutScope Scope
 	Retry        string // "fixed(3, 1s)" or "exponential(5, 1s)", the number is attempts in all; default one attempt
 }
 
-// Step gives a step its attributes. They are its whole policy: they replace what defaults say, and what stands after
-// them in the list of options replaces a part of them. What is wrong with them the step returns, by the attribute's
-// name.
+// Step gives a step its attributes. They are its whole policy: they replace the defaults, and later options in the list
+// replace a part of them. What is wrong with them the step returns, by the attribute's name.
 func Step(a StepAttributes) pawl.StepOption {
 	fields := map[string]any{}
 	for name, text := range map[string]string{
@@ -44,7 +44,7 @@ func Step(a StepAttributes) pawl.StepOption {
 	return option.Policy(zartform.Policy(fields)).(pawl.StepOption)
 }
 
-// HandlerAttributes are those of #[zart_durable(…)]; what runs on failure is [pawl.OnFailure].
+// HandlerAttributes are the attributes of #[zart_durable(…)]; the hook for a failure is [pawl.OnFailure].
 type HandlerAttributes struct {
 	Timeout string // timeout of the execution, from its start: "30m"; default none
 }

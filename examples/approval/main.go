@@ -1,9 +1,9 @@
-// Command approval has changes approved: by the team, or by the manager if the team does not answer in time. A change
-// that was approved is applied, and taken back unless the monitoring reports in time that it works.
+// Command approval has changes approved: by the team, or by the manager if the team does not answer in time. An
+// approved change is applied, and undone unless the monitoring reports in time that it works.
 //
 //	go run ./examples/approval
 //
-// Then type what the people and the monitoring say. The program waits for each of them for -patience at most.
+// Then type the answers of the people and the monitoring. The program waits for each of them for -patience at most.
 //
 //	change-1 ada yes       ada approves; bob may not, because the change is his
 //	change-1 works         the monitoring reports that it works
@@ -43,10 +43,10 @@ const (
 	report pawl.Event[string]            = "report"
 )
 
-// stage is what an approval waits for.
+// stage names the thing for which an approval waits.
 var stage pawl.State[string]
 
-// office is what the workflow works with. The log stands for its mails, and for the system that is changed.
+// office holds the systems that the workflow works with. The log represents its mails, and the system that is changed.
 type office struct {
 	log      io.Writer
 	patience time.Duration
@@ -82,7 +82,8 @@ func (o *office) approve(ctx pawl.Context, c change) (string, error) {
 	return "approved by " + d.By + ", " + said, nil
 }
 
-// ask asks the team, and then the manager. Both have so long to decide; it is an error if neither does.
+// ask sends the question to the team, and then to the manager. Both have so long to decide; it is an error if neither
+// does.
 func (o *office) ask(ctx pawl.Context, c change) (d decision, err error) {
 	for _, who := range []string{"team", "manager"} {
 		if err := stage.Set(ctx, "waits for a decision of the "+who); err != nil {
@@ -166,7 +167,7 @@ func run(dir string, changes int, patience time.Duration) error {
 	return eng.Close()
 }
 
-// answer passes on what is typed, each line by itself: who sends an update waits for the answer.
+// answer sends each typed line in its own goroutine, because the sender of an update waits for the answer.
 func answer(ctx context.Context, c pawl.Client, typed io.Reader) {
 	for lines := bufio.NewScanner(typed); lines.Scan(); {
 		line := lines.Text()

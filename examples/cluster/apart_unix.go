@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// apart keeps Ctrl-C in the terminal from a process.
+// apart protects a process from Ctrl-C in the terminal.
 func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // serverUser returns a function that makes a command run as a user who may start PostgreSQL, and gives that user the

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// apart keeps Ctrl-C in the terminal from a process.
+// apart protects a process from Ctrl-C in the terminal.
 func apart(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }

@@ -81,7 +81,7 @@ func run(ctx context.Context, database, pawl string) error {
 	return s.stop(&nodes)
 }
 
-// show is what is shown.
+// show holds the running nodes and what was printed of them.
 type show struct {
 	dir, pawl, database, token string
 
@@ -141,7 +141,7 @@ func (s *show) node(i int, all *sync.WaitGroup) error {
 	return nil
 }
 
-// watch starts a run each second, and prints what has changed.
+// watch starts a run each second, and prints changes.
 func (s *show) watch(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -187,11 +187,11 @@ func (s *show) start(ctx context.Context) bool {
 	})
 }
 
-// stop ends the nodes in order, and says what has become of the runs.
+// stop ends the nodes in order, and prints what has happened to the runs.
 func (s *show) stop(all *sync.WaitGroup) error {
 	ctx := context.Background()
 	for _, n := range s.nodes {
-		_ = n.Process.Signal(os.Interrupt) // one that was killed has ended
+		_ = n.Process.Signal(os.Interrupt) // a killed node has ended
 	}
 	all.Wait()
 	out, err := s.command(ctx, "run", "list", "--limit", "1000", "-o", "json").Output()
@@ -220,7 +220,7 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// explained adds what a command has said to its error.
+// explained adds the output of a command to its error.
 func explained(err error) error {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return fmt.Errorf("%w: %s", err, exit.Stderr)

@@ -69,7 +69,7 @@ func postgresPrograms() (string, error) {
 	return filepath.Dir(slices.Max(found)), nil
 }
 
-// command runs a program as somebody, and returns what it says if it fails.
+// command runs a program as another user, and returns its output if it fails.
 func command(ctx context.Context, dir string, as func(*exec.Cmd), name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

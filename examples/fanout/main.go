@@ -26,12 +26,12 @@ type album struct {
 	Photos int
 }
 
-// thumbnail is the result for a photo: where it is, or why there is none.
+// thumbnail is the result for a photo: its path, or why there is none.
 type thumbnail struct {
 	Photo, URL, Problem string
 }
 
-// studio is what the workflow works with. The log stands for the store that the thumbnails are sent to.
+// studio holds the systems that the workflow works with. The log represents the store to which the thumbnails are sent.
 type studio struct {
 	log    io.Writer
 	pace   time.Duration // duration of a step
@@ -56,7 +56,7 @@ func (s *studio) all(ctx pawl.Context, a album) ([]thumbnail, error) {
 	return thumbnails, pawl.Do(ctx, "report", func(context.Context) error { return s.sent(a.Name, "report") })
 }
 
-// one makes the thumbnail of one photo, in a branch of its own. A failure of the photo itself is part of its result. An
+// one makes the thumbnail of one photo, in its own branch. A failure of the photo itself is part of its result. An
 // error would end the Map: no photo would begin after it.
 func (s *studio) one(ctx pawl.Context, photo string) (thumbnail, error) {
 	size, err := pawl.Step(ctx, "shrink", func(ctx context.Context) (int, error) { return s.shrink(ctx, photo) })
@@ -80,7 +80,7 @@ func list(a album) (photos []string) {
 	return photos
 }
 
-// shrink stands for the work: some photos are broken, and some need a second attempt.
+// shrink simulates the work: some photos are broken, and some need a second attempt.
 func (s *studio) shrink(ctx context.Context, photo string) (int, error) {
 	select {
 	case <-time.After(s.pace):

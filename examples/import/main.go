@@ -1,5 +1,5 @@
-// Command import copies the rows of a CSV file into a database. That is one long step: its heartbeats say how far it
-// has come, and an attempt goes on where the last one ended.
+// Command import copies the rows of a CSV file into a database. It is one long step: its heartbeats report its
+// position, and an attempt goes on where the last one ended.
 //
 //	go run ./examples/import                   20,000 rows, for about ten seconds
 //	kill -9 the process, and start it again: it repeats the rows of a second at most
@@ -27,13 +27,13 @@ import (
 // batch is how many rows are written in one transaction.
 const batch = 100
 
-// importer is what the workflow works with.
+// importer holds the systems that the workflow works with.
 type importer struct {
 	db   *sql.DB
 	pace time.Duration // duration of a batch
 }
 
-// place is where an attempt has come to: the details of its heartbeats.
+// place is the position of an attempt: the details of its heartbeats.
 type place struct {
 	Row    int
 	Offset int64 // byte offset in the file

@@ -5,8 +5,9 @@
 //	go run ./examples/nodes -database postgres://… -listen 127.0.0.1:7302
 //	go run ./examples/nodes -database postgres://… -listen 127.0.0.1:7303 -orders 20
 //
-// The third one also starts orders, waits for them and leaves. Each process prints which partitions it owns and what it
-// packs. Kill one with kill -9 while orders are on their way: after 3 seconds the others go on with them.
+// The third one also takes orders, says where they go, waits for them and leaves. Each process prints which partitions
+// it owns and what it does for the orders. Kill one with kill -9 while orders are on their way: after 3 seconds the
+// others go on with them. Kill the third one, and start it again: it asks for the same, and gets the same answers.
 package main
 
 import (
@@ -26,66 +27,51 @@ import (
 	"github.com/pawl-dev/pawl/pawlcluster"
 )
 
-// order packs three parcels one after the other. What is packed stays packed, whoever stops.
-var order = pawl.Define("order", func(ctx pawl.Context, number int) (string, error) {
-	for i := range 3 {
-		name := fmt.Sprintf("pack %d", i+1)
-		err := pawl.Do(ctx, name, func(ctx context.Context) error {
-			fmt.Printf("order %d: %s\n", number, name)
-			return work(ctx)
-		})
-		if err != nil {
-			return "", err
-		}
-		if err := pawl.Sleep(ctx, "carry", time.Second); err != nil {
-			return "", err
-		}
-	}
-	return fmt.Sprintf("order %d is done", number), nil
-}, pawl.RunTimeout("1h"))
-
-// work takes a moment.
-func work(ctx context.Context) error {
-	select {
-	case <-time.After(200 * time.Millisecond):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 func main() {
 	database := flag.String("database", "", "the address of the database: postgres://…")
 	listen := flag.String("listen", "127.0.0.1:0", "where the other processes reach this one: HOST:PORT")
 	secret := flag.String("secret", "nodes.secret", "the file with the secret of all processes")
-	orders := flag.Int("orders", 0, "how many orders to start, to wait for, and then to leave (default: only serve)")
+	orders := flag.Int("orders", 0, "how many orders to take, to wait for, and then to leave (default: only serve)")
+	from := flag.Int("from", 0, "the number of the first order")
+	ledger := flag.String("ledger", "", "a file to write into what is done (default: the standard output)")
+	pace := flag.Duration("pace", 200*time.Millisecond, "how long a step takes")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *database, *listen, *secret, *orders); err != nil {
+	s := &shop{out: os.Stdout, pace: *pace}
+	err := s.write(*ledger)
+	if err == nil {
+		err = s.run(ctx, *database, *listen, *secret, *from, *orders)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "nodes:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, database, listen, file string, orders int) error {
+// run works as a node until ctx is done, or its orders are.
+func (s *shop) run(ctx context.Context, database, listen, file string, from, orders int) error {
 	secret, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
 	slog.SetLogLoggerLevel(slog.LevelWarn)
+	w := s.workflow()
 	node, err := pawl.Open(ctx, pawl.Config{
-		Database: database, Workflows: []pawl.Definition{order},
+		Database: database, Workflows: []pawl.Definition{w},
 		Cluster: pawlcluster.Node{Listen: listen, Secret: bytes.TrimSpace(secret)},
 	})
 	if err != nil {
 		return err
 	}
+	err = node.Serve("couriers", 100, s.courier())
 	name, _ := node.Node()
 	fmt.Println("node", name)
-	if orders > 0 {
-		err = place(ctx, node, orders)
-	} else {
+	switch {
+	case err != nil:
+	case orders > 0:
+		err = s.take(ctx, node, w, from, orders)
+	default:
 		serve(ctx, node)
 	}
 	return errors.Join(err, node.Close())
@@ -108,35 +94,4 @@ func serve(ctx context.Context, node *pawl.Engine) {
 			return
 		}
 	}
-}
-
-// start starts an order. A node that dies at that moment leaves open whether it was saved, so it is started again under
-// the same id.
-func start(ctx context.Context, node *pawl.Engine, number int) (pawl.Run[string], error) {
-	for {
-		r, err := order.Start(ctx, node, fmt.Sprint("order-", number), number, pawl.UseExisting())
-		if !errors.Is(err, pawlcluster.ErrUncertain) {
-			return r, err
-		}
-	}
-}
-
-// place starts orders and waits for all of them.
-func place(ctx context.Context, node *pawl.Engine, orders int) error {
-	var runs []pawl.Run[string]
-	for i := range orders {
-		r, err := start(ctx, node, i)
-		if err != nil {
-			return err
-		}
-		runs = append(runs, r)
-	}
-	for _, r := range runs {
-		done, err := r.Result(ctx)
-		if err != nil {
-			return err
-		}
-		fmt.Println(done)
-	}
-	return nil
 }

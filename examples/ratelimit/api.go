@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// api stands for another company's service. It takes a number of requests in a second, and answers others with 429.
-// After ten of them it is down for two seconds.
+// api simulates another company's service. It takes a number of requests in a second, and answers others with 429.
+// After ten requests it is down for two seconds.
 type api struct {
 	log  io.Writer // a line for each answer: item, status
 	rate int
 
 	mu       sync.Mutex
 	answered int
-	up       time.Time // end of the outage; zero: there was none yet
+	up       time.Time // end of the outage; zero if there was none yet
 	taken    []time.Time
 }
 

@@ -1,5 +1,5 @@
 // Command ratelimit asks for many quotes from an API that takes 20 requests in a second and is down for a while. All
-// runs share its limits: they come as fast as the API allows, and while it is down one of them tries it, not all.
+// runs share its limits: they call it as fast as the API allows, and while it is down, only one of them tries it.
 //
 //	go run ./examples/ratelimit                100 quotes, from a server that this program starts
 //	kill -9 the process, and start it again: the quotes it has are not asked for again
@@ -25,7 +25,7 @@ import (
 )
 
 // limits returns the limits of the API less a tenth: requests do not arrive as regularly as they are sent. A program
-// has one such table for all that its steps use.
+// has one such table for everything that its steps use.
 func limits(rate int) map[string]policy.QueueLimits {
 	return map[string]policy.QueueLimits{"quotes": {
 		Concurrency: 5,
@@ -42,7 +42,7 @@ type quotes struct {
 
 func (q *quotes) workflow() *pawl.Workflow[int, string] {
 	return pawl.Define("quote", func(ctx pawl.Context, item int) (string, error) {
-		// The step says what it uses, and for how long it is worth trying. The engine says when it may.
+		// The step names the service, and for how long it is worth trying. The engine decides when it may run.
 		return pawl.Step(ctx, "ask", func(ctx context.Context) (string, error) { return q.ask(ctx, item) },
 			pawl.Service("quotes"), pawl.AttemptTimeout("10s"), pawl.Timeout("10m"),
 			pawl.Retry(pawl.RetryPolicy{MaxAttempts: -1, InitialInterval: 100 * time.Millisecond, Jitter: 0.5}))

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ledger stands for the systems outside: the warehouse, the bank and the courier. It is a file with a line for each
-// thing that was done. As such systems do, it takes what comes twice for the same order only once.
+// ledger simulates the systems outside: the warehouse, the bank and the courier. It is a file with a line for each
+// thing that was done. Like such systems, it accepts a request for the same order only once.
 type ledger struct {
 	pace time.Duration // duration of each action
 
@@ -38,7 +38,7 @@ func openLedger(path string, pace time.Duration) (*ledger, error) {
 	return l, lines.Err()
 }
 
-// do does something for an order, unless that was done before.
+// do makes an entry for an order, unless it was made before.
 func (l *ledger) do(ctx context.Context, what, order string) error {
 	if err := l.work(ctx); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (l *ledger) do(ctx context.Context, what, order string) error {
 	return l.write(entry{what, order})
 }
 
-// undo takes something back, where it was done and not taken back before.
+// undo reverses an entry, unless it was never made or is reversed already.
 func (l *ledger) undo(ctx context.Context, what, done, order string) error {
 	if err := l.work(ctx); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (l *ledger) write(e entry) error {
 	return nil
 }
 
-// work takes its time, or ends early because the step was told to stop.
+// work takes some time, or ends early because the step was told to stop.
 func (l *ledger) work(ctx context.Context) error {
 	select {
 	case <-time.After(l.pace):

@@ -1,4 +1,4 @@
-// Command saga takes orders. An order reserves the goods, charges the card, waits for the courier and ships; where it
+// Command saga takes orders. An order reserves the goods, charges the card, waits for the courier and ships. If it
 // cannot go on, it undoes what it did: because a step failed, because it was cancelled, or because its time was over.
 //
 //	go run ./examples/saga              five orders; the last one cannot be shipped
@@ -36,7 +36,7 @@ type receipt struct {
 	Shipped string `json:"shipped"`
 }
 
-// shop is what the workflow works with.
+// shop holds the systems that the workflow works with.
 type shop struct {
 	ledger *ledger
 	pace   time.Duration
@@ -44,7 +44,7 @@ type shop struct {
 
 var errCannotShip = errors.New("a unicorn cannot be shipped")
 
-// patient is for what undoes something: it is tried again until it works, or the time for it is over.
+// patient is the policy of steps that undo something: they are retried until they work, or their time is over.
 var patient = pawl.MustPolicy(pawl.Retry(pawl.RetryPolicy{MaxAttempts: -1, MaxInterval: time.Minute}))
 
 func (s *shop) workflow() *pawl.Workflow[order, receipt] {
@@ -85,8 +85,7 @@ func (s *shop) place(ctx pawl.Context, o order, undo *pawl.Compensations) (recei
 	if err := pawl.Sleep(ctx, "courier", 3*s.pace); err != nil {
 		return receipt{}, err
 	}
-	// Goods that are shipped cannot be taken back. So shipping is detached: once it has begun, nothing stops it
-	// half-way.
+	// Goods that are shipped cannot be taken back. So shipping is detached: once it has begun, nothing interrupts it.
 	return pawl.Step(pawl.Detached(ctx), "ship", func(ctx context.Context) (receipt, error) {
 		if o.Item == "unicorn" {
 			return receipt{}, errCannotShip

@@ -71,7 +71,7 @@ func run(ctx context.Context, dir string) error {
 	return errors.Join(err, eng.Close())
 }
 
-// keep puts the schedule into effect and makes up for what was missed.
+// keep puts the schedule into effect and makes up for missed firings.
 func keep(ctx context.Context, eng *pawl.Engine, w *pawl.Workflow[string, string]) error {
 	// Each time the program starts: a schedule that is there already stays, or is changed to this one.
 	s, err := w.EnsureSchedule(ctx, eng, "sales", timetable, "sales")
@@ -80,7 +80,7 @@ func keep(ctx context.Context, eng *pawl.Engine, w *pawl.Workflow[string, string
 	}
 	fmt.Println("reports are written every two seconds")
 
-	for madeUp := (time.Time{}); ; { // those that were missed up to then
+	for madeUp := (time.Time{}); ; { // those that were missed before that
 		d, err := s.Describe(ctx)
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-// Command served runs the bodies of a workflow in a process of its own, for a server. In three terminals:
+// Command served runs the bodies of a workflow in a separate process, for a server. In three terminals:
 //
 //	go run ./cmd/pawl dev --database sqlite:/tmp/served.db
 //	go run ./examples/served serve
@@ -22,7 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/pawlhttp"
 )
 
-// order packs parcels one after the other. What is packed stays packed, whoever stops.
+// order packs parcels one after the other. Packed orders stay packed, whichever process stops.
 var order = pawl.Define("parcels", func(ctx pawl.Context, parcels int) (string, error) {
 	run := pawl.Info(ctx).ID
 	for i := range parcels {

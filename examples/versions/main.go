@@ -27,13 +27,13 @@ import (
 	_ "github.com/pawl-dev/pawl/journal/sqlite" // where the runs are kept
 )
 
-// depot is what the workflow works with. The log stands for what the people there do.
+// depot holds the systems that the workflow works with. The log represents the work of the people there.
 type depot struct {
 	log  io.Writer
 	wait time.Duration
 }
 
-// version returns the workflow as it is in that version of the code. In all of them it has the same name.
+// version returns the workflow with the given version of the code. In all of them it has the same name.
 func (d *depot) version(code string) (*pawl.Workflow[string, string], error) {
 	bodies := map[string]func(pawl.Context, string) (string, error){"v1": d.v1, "wrong": d.wrong, "v2": d.v2}
 	body, known := bodies[code]
@@ -68,8 +68,8 @@ func (d *depot) wrong(ctx pawl.Context, order string) (string, error) {
 	return "sent and wrapped", d.does(ctx, "send", order)
 }
 
-// v2 asks for the version of the run: 1 where it was beyond this point before the change, 2 where it comes here now.
-// What it gets is recorded. Once no run of version 1 is open any more, make it Version(ctx, "wrap", 2, 2).
+// v2 asks for the version of the run: 1 if it had passed this point before the change, 2 if it reaches it now. What it
+// gets is recorded. Once no run of version 1 is open, make it Version(ctx, "wrap", 2, 2).
 func (d *depot) v2(ctx pawl.Context, order string) (string, error) {
 	if err := d.does(ctx, "pack", order); err != nil {
 		return "", err
@@ -111,7 +111,7 @@ func main() {
 	}
 }
 
-// deploy runs a version of the code: v1 for half as long as an order waits, wrong for longer than that, and v2 until
+// deploy runs a version of the code: v1 for half the time that an order waits, wrong for longer than that, and v2 until
 // all orders are sent. The wrong code takes no orders: v2 does not fit those.
 func deploy(dir, code string, orders int, wait time.Duration) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -129,7 +129,7 @@ func deploy(dir, code string, orders int, wait time.Duration) error {
 	ctx := context.Background()
 	eng, err := pawl.Open(ctx, pawl.Config{
 		Database: "sqlite:" + filepath.Join(dir, "pawl.db"), Workflows: []pawl.Definition{w},
-		Log: slog.New(slog.DiscardHandler), // it would say what is shown below
+		Log: slog.New(slog.DiscardHandler), // it would print what is shown below
 	})
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func deploy(dir, code string, orders int, wait time.Duration) error {
 	return errors.Join(take(ctx, eng, w, code, orders), eng.Close())
 }
 
-// take takes orders and shows what becomes of all that there are, until ctx is done.
+// take starts orders and shows what happens to all of them, until ctx is done.
 func take(ctx context.Context, eng *pawl.Engine, w *pawl.Workflow[string, string], code string, orders int) error {
 	for i := range orders {
 		id := fmt.Sprintf("%s-%d", code, i+1)

@@ -1,5 +1,5 @@
 // Command webshop takes orders by HTTP. It saves an order and starts its workflow in one transaction of its own
-// database: there is no order without a workflow, and no workflow without an order, whenever the process dies.
+// database: there is no order without a workflow, and no workflow without an order, even if the process dies.
 //
 //	go run ./examples/webshop
 //	curl -d '{"id": "order-1", "item": "book"}' localhost:8080/orders

@@ -88,7 +88,7 @@ func (s *shop) get(w http.ResponseWriter, r *http.Request) {
 func (s *shop) deliver(ctx pawl.Context, o order) (string, error) {
 	if err := pawl.Do(ctx, "charge", func(ctx context.Context) error {
 		// The process may die after the bank has taken the money and before that is recorded. Then this function runs
-		// again, with the same key, and the bank knows that it was paid.
+		// again, with the same key, and the bank recognizes the payment.
 		return s.charge(ctx, pawl.Attempt(ctx).IdempotencyKey, o)
 	}); err != nil {
 		return "", err
@@ -102,7 +102,7 @@ func (s *shop) deliver(ctx pawl.Context, o order) (string, error) {
 	return "sent", pawl.Do(ctx, "sent", s.sets(o, "sent"))
 }
 
-// charge stands for a bank, which takes a key only once.
+// charge simulates a bank, which accepts a key only once.
 func (s *shop) charge(ctx context.Context, key string, o order) error {
 	_, err := s.db.ExecContext(ctx,
 		`INSERT INTO payments (key, order_id) VALUES (?, ?) ON CONFLICT DO NOTHING`, key, o.ID)

@@ -28,11 +28,11 @@ const (
 	recordWithin = time.Second      // there is room for an entry
 	defaultLimit = 100
 	mostLimit    = 1000
-	// scanAtMost bounds how many entries one page looks at to find those of an actor.
+	// scanAtMost limits how many entries one page reads to find those of an actor.
 	scanAtMost = 10_000
 )
 
-// log writes the audit log. Entries are written in groups, so that an operation does not cost a commit of its own.
+// log writes the audit log. Entries are written in groups, so that an operation does not need a commit of its own.
 type log struct {
 	entries chan *api.Audited
 	over    chan struct{} // closed when no more entries come
@@ -49,7 +49,7 @@ func (l *log) begin(k *Keeper) {
 }
 
 // Record adds an entry to the audit log. It is durable a moment later, and Close waits for that. While the storage is
-// slow, Record waits, but not for long: an entry for which there is no room goes to the log of the process.
+// slow, Record waits for a short time; an entry for which there is no room goes to the log of the process.
 func (k *Keeper) Record(e api.Audited) {
 	e.At = k.now()
 	select {
@@ -67,7 +67,7 @@ func (k *Keeper) Record(e api.Audited) {
 	}
 }
 
-// Close writes what was recorded. It returns the error of the entries that could not be written last. The journal is
+// Close writes the recorded entries. It returns the error of the entries that could not be written last. The journal is
 // still needed.
 func (k *Keeper) Close() error {
 	k.log.once.Do(func() { close(k.log.over) })
@@ -117,8 +117,8 @@ func (k *Keeper) group(e api.Audited) []journal.Document {
 	return group
 }
 
-// writeGroup writes a group and what waits before it. If the storage takes nothing for now, the newest of them wait for
-// the next try: nobody who records waits for that.
+// writeGroup writes a group and the entries that wait before it. If the storage takes no writes for now, the newest of
+// them wait for the next try: callers of Record do not wait for that.
 func (k *Keeper) writeGroup(group []journal.Document) {
 	l, ctx := &k.log, context.Background()
 	l.waiting = append(l.waiting, group...)
@@ -144,7 +144,7 @@ func (k *Keeper) put(documents []journal.Document) error {
 	return err
 }
 
-// document returns an entry as it is stored. Its key sorts by instant.
+// document returns an entry in its stored form. Its key sorts by instant.
 func document(e api.Audited) journal.Document {
 	random := make([]byte, 8)
 	_, _ = rand.Read(random) // it never fails
@@ -214,7 +214,7 @@ func (k *Keeper) audit(ctx context.Context, q api.AuditQuery, concerns func(api.
 			scanned++
 			before = d.Key
 			if len(page.Entries) == limit || scanned == scanAtMost {
-				if !mine { // the id of an entry that the caller may not see is not told
+				if !mine { // the id of an entry that the caller may not see is not revealed
 					e.ID = fmt.Sprintf("%020d-%s", int64(e.At), strings.Repeat("f", 16))
 				}
 				page.Next = base64.RawURLEncoding.EncodeToString([]byte(e.ID))

@@ -1,4 +1,5 @@
-// Package access keeps who may use a server, and what they did: tokens and the audit log, as documents beside the runs.
+// Package access stores who may use a server, and what they did: tokens and the audit log, as documents beside the
+// runs.
 //
 //	token.go   tokens: made, shown, revoked; only hashes are stored
 //	people.go  people whom an issuer knows: sessions of their browsers, and tokens that it has made

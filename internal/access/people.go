@@ -14,29 +14,31 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// Issuer knows the bearers of tokens that somebody else has made.
+// Issuer knows the bearers of tokens that another system has made.
 type Issuer interface {
-	// Bearer returns who shows a text, and what that one may do. Errors: CodeNoToken, CodeForbidden, CodeStalled.
+	// Bearer returns who shows a text, and what that person or program may do. Errors: CodeNoToken, CodeForbidden,
+	// CodeStalled.
 	Bearer(ctx context.Context, text string) (api.Token, error)
 }
 
-// Trust makes tokens of an issuer count beside those that are kept. Call it before the first request.
+// Trust makes tokens of an issuer valid beside the stored ones. Call it before the first request.
 func (k *Keeper) Trust(issuer Issuer) { k.issuer = issuer }
 
-// foreign is what the ids of people and programs begin with that an issuer knows. Other ids are digits of hex.
+// foreign is the prefix of the ids of people and programs that an issuer knows. Other ids are digits of hex.
 const foreign = "sub-"
 
-// ForeignID returns the id of somebody whom an issuer knows under a name of its own.
+// ForeignID returns the id of a person or program that an issuer knows under another name.
 func ForeignID(issuer, subject string) string {
 	sum := sha256.Sum256([]byte(issuer + "\n" + subject))
 	return foreign + hex.EncodeToString(sum[:8])
 }
 
-// mostSessions bounds how many browsers somebody is signed in with. The oldest one is signed out then.
+// mostSessions bounds how many browsers somebody is signed in with. The oldest session ends then.
 const mostSessions = 10
 
-// SignIn lets the browser of somebody in whom an issuer has named. The answer has the text that it shows from now on:
-// it is a token as others are, so it can be listed and revoked, and it counts on every server of the database.
+// SignIn makes a session for the browser of a person whom an issuer has named. The answer has the text that it shows
+// from now on: it is a token as others are, so it can be listed and revoked, and it counts on every server of the
+// database.
 func (k *Keeper) SignIn(ctx context.Context, who api.Token, lasts time.Duration) (api.Token, error) {
 	k.changing.Lock()
 	defer k.changing.Unlock()
@@ -77,7 +79,7 @@ func CheckName(name string) error {
 	return check(api.TokenRequest{Name: name, Namespace: api.DefaultNamespace, Role: api.RoleRead})
 }
 
-// expired returns the error of a token whose time is over; nil: it counts.
+// expired returns the error of a token whose time is over, or nil if it counts.
 func (k *Keeper) expired(t api.Token) error {
 	if t.ExpiresAt == 0 || k.now() < t.ExpiresAt {
 		return nil

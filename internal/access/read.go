@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// freshFor is how long tokens are believed that were read before. With several servers on one database, one learns
+	// freshFor is how long tokens are believed that were read before. With several servers on one database, each learns
 	// within this time what another one has revoked.
 	freshFor = 2 * time.Second
 	// trustedFor is how long tokens count on after they were read, while the storage cannot be asked.
@@ -25,7 +25,7 @@ const (
 	// askWithin is how long a caller waits for tokens to be read, and askKnown one whose token was known before.
 	askWithin = time.Second
 	askKnown  = 400 * time.Millisecond
-	// failureFor is how long nobody asks the storage again after it failed.
+	// failureFor is how long the storage is not asked again after it failed.
 	failureFor = time.Second
 )
 
@@ -36,8 +36,8 @@ type reader struct {
 	mu       sync.Mutex
 	tokens   map[string]stored // the tokens by id; never changed, but replaced
 	at       api.Time          // when tokens were read
-	changes  int               // how often this process has changed them: what was read before does not count
-	failure  error             // the error of the last read; nil: it succeeded
+	changes  int               // how often this process has changed them: results of earlier reads do not count
+	failure  error             // the error of the last read; nil if it succeeded
 	failedAt time.Time
 	since    time.Time // when the first read failed since the last success
 }
@@ -69,16 +69,16 @@ func (k *Keeper) Authenticate(ctx context.Context, text string) (api.ShownToken,
 	})
 }
 
-// Counts returns an error if a token that was shown before does not count any more. Errors: as Authenticate.
+// Counts returns an error if a token that was shown before is no longer valid. Errors: as Authenticate.
 func (k *Keeper) Counts(ctx context.Context, token api.Token) error {
-	if strings.HasPrefix(token.ID, foreign) { // it is not kept, and only its time ends it
+	if strings.HasPrefix(token.ID, foreign) { // it is not stored, and only its time ends it
 		return k.expired(token)
 	}
 	_, err := k.look(ctx, func() (stored, bool) { return k.find(token.ID) })
 	return err
 }
 
-// look returns the token that find finds among those that are fresh, or that are trusted for now.
+// look returns the token that find finds among the fresh ones, or those that are trusted for now.
 func (k *Keeper) look(ctx context.Context, find func() (stored, bool)) (api.ShownToken, error) {
 	wait := askWithin
 	if _, known := find(); known {
@@ -119,7 +119,7 @@ func (k *Keeper) trusted() bool {
 // errNoAnswer is the error of a storage that takes too long.
 var errNoAnswer = fmt.Errorf("%w within %s", journal.ErrNoAnswer, askWithin)
 
-// refresh reads the tokens unless they are fresh, or could not be read just now. It waits so long at most.
+// refresh reads the tokens unless they are fresh, or the last try has just failed. It waits so long at most.
 func (k *Keeper) refresh(ctx context.Context, wait time.Duration) error {
 	r := &k.read
 	r.mu.Lock()
@@ -152,14 +152,14 @@ func (k *Keeper) refresh(ctx context.Context, wait time.Duration) error {
 		return &api.Error{Code: api.CodeCancelled, Message: "the caller has gone", Err: ctx.Err()}
 	case <-late.C:
 		err := failed(errNoAnswer)
-		if wait == askWithin { // the read goes on, if the storage does not even notice that it is too late
+		if wait == askWithin { // the read goes on even if the storage does not notice that it is too late
 			k.note(err)
 		}
 		return err
 	}
 }
 
-// note remembers how a read of the tokens went, and logs the first failure and the success after it.
+// note remembers whether a read of the tokens failed, and logs the first failure and the success after it.
 func (k *Keeper) note(err error) {
 	r := &k.read
 	r.mu.Lock()
@@ -176,7 +176,7 @@ func (k *Keeper) note(err error) {
 	}
 }
 
-// unreachable reports whether an error says that the storage cannot be asked, and not that it is damaged.
+// unreachable reports whether an error means that the storage cannot be reached, and not that it is damaged.
 func unreachable(err error) bool {
 	return journal.Stalls(err) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -22,18 +22,18 @@ const (
 	documentVersion = 1 // version of the stored form
 
 	tokenPrefix = "tokens/" // + the id of a token
-	// mark is what each token begins with, so that programs that look for leaked secrets know it.
+	// mark is the beginning of each token, by which programs that look for leaked secrets recognize it.
 	mark        = "pawl_"
 	mostTokens  = 10_000
 	longestName = 100
-	// reserved is the actor of what commands on the server's machine do.
+	// reserved is the actor of commands on the server's machine.
 	reserved = "local"
 )
 
-// stored is a token as it is stored.
+// stored is the stored form of a token.
 type stored struct {
 	api.Token
-	// Hash is that of its secret part, SHA-256: that part has 256 random bits, so nobody can guess it.
+	// Hash is the SHA-256 of its secret part: that part has 256 random bits, so nobody can guess it.
 	Hash    string `json:"hash"`
 	Subject string `json:"subject,omitempty"` // the id of who has signed in, if it is a session
 }
@@ -46,12 +46,13 @@ type Keeper struct {
 	log       log
 	read      reader
 	issuer    Issuer     // nil: only tokens that are kept count
-	changing  sync.Mutex // held by whoever makes a token or revokes one
+	changing  sync.Mutex // held while a token is made or revoked
 }
 
 var _ api.Access = (*Keeper)(nil)
 
-// NewKeeper returns the keeper of a database. The logger is told when tokens cannot be read; nil: nobody is.
+// NewKeeper returns the keeper of a database. The logger gets a line when tokens cannot be read; nil: nothing is
+// logged.
 func NewKeeper(documents journal.Documents, now func() api.Time, logger *slog.Logger) *Keeper {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -174,7 +175,7 @@ func (k *Keeper) RevokeToken(ctx context.Context, name string) error {
 	return k.revoke(ctx, name, func(api.Token) bool { return true })
 }
 
-// revoke makes a token of those that concern the caller worthless.
+// revoke makes those tokens worthless that concern the caller.
 func (k *Keeper) revoke(ctx context.Context, name string, concerns func(api.Token) bool) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()

@@ -10,12 +10,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// namespaceForm says to people how the name of a namespace is written.
+// namespaceForm describes for people how the name of a namespace is written.
 const namespaceForm = "a word of at most 40 lower-case letters, digits and -, which begins with a letter"
 
 var namespaceName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
-// IsNamespace reports whether a text can be the name of a namespace. [CheckNamespace] says what is wrong.
+// IsNamespace reports whether a text can be the name of a namespace. [CheckNamespace] describes what is wrong.
 func IsNamespace(name string) bool { return namespaceName.MatchString(name) }
 
 // CheckNamespace refuses a text that cannot be the name of a namespace.
@@ -27,7 +27,7 @@ func CheckNamespace(name string) error {
 }
 
 // Within returns the tokens and the audit log of one namespace. Its holder sees and changes nothing of another
-// namespace, and no token that is for all of them.
+// namespace, and no token for all of them.
 func (k *Keeper) Within(namespace string) api.Access { return within{k, namespace} }
 
 type within struct {

@@ -40,10 +40,10 @@ type AttemptFile struct {
 // TaskArtifacts keeps files of attempts that workers in other processes have. task is the token of an attempt that goes
 // on. Errors of all methods: CodeNotFound (nothing is kept there), CodeStale (it is another attempt's, or has ended).
 type TaskArtifacts interface {
-	// KeepFiles keeps a list of files as those of the attempt. Where contents are not there yet, it returns their names
-	// and keeps nothing: send them, and the list again. Errors: CodeInvalid.
+	// KeepFiles stores a list of files for the attempt. Where contents are not there yet, it returns their names and
+	// keeps nothing: send them, and the list again. Errors: CodeInvalid.
 	KeepFiles(ctx context.Context, task string, files []AttemptFile) (missing []string, err error)
-	// SendContent keeps a content. Errors: CodeInvalid (it is not what its name says, or too large).
+	// SendContent keeps a content. Errors: CodeInvalid (its name does not match it, or it is too large).
 	SendContent(ctx context.Context, task, sha256 string, size int64, r io.Reader) error
 	// Content opens a content.
 	Content(ctx context.Context, task, sha256 string) (io.ReadCloser, error)

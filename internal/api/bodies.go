@@ -2,21 +2,21 @@ package api
 
 import "context"
 
-// Bodies lets processes make the decisions of runs whose workflows are functions of theirs. The process that has the
-// engine implements it, and so does a client of a server. What goes to and fro is JSON within
-// the fields of bytes: [BodyWorkflows], [BodyNewsList] and [BodyDecisionList]. All methods are safe for concurrent use.
+// Bodies allows processes to make the decisions of runs whose workflows are functions in them. The process that has the
+// engine implements it, and so does a client of a server. What goes to and fro is JSON within the fields of bytes:
+// [BodyWorkflows], [BodyNewsList] and [BodyDecisionList]. All methods are safe for concurrent use.
 type Bodies interface {
 	// JoinBodies makes a process known with its workflows. Once more with the same holder it changes nothing. Errors:
 	// CodeInvalid, CodeReadOnly, CodeClosed (the server stops: ask again later).
 	JoinBodies(ctx context.Context, r BodiesJoin) error
-	// TakeNews waits for what happens to the runs that the process decides, and for attempts of their local steps.
-	// Errors: CodeStale (the process is not known, or not any more: join again), CodeClosed, CodeCancelled.
+	// TakeNews waits for news of the runs that the process decides, and for attempts of their local steps. Errors:
+	// CodeStale (the process is not known, or no longer: join again), CodeClosed, CodeCancelled.
 	TakeNews(ctx context.Context, r NewsRequest) (News, error)
 	// GiveDecisions takes what the process has decided, and answers when that is durable. Given again with the same
 	// number it is answered again, and done once. Errors: as TakeNews.
 	GiveDecisions(ctx context.Context, r Decisions) (DecisionAnswers, error)
-	// BodiesNodes returns the nodes of a cluster, each of which a process joins. It waits while these are the ones that
-	// are known. Errors: CodeReadOnly, CodeClosed, CodeCancelled.
+	// BodiesNodes returns the nodes of a cluster, each of which a process joins. It waits while the caller knows these
+	// ones. Errors: CodeReadOnly, CodeClosed, CodeCancelled.
 	BodiesNodes(ctx context.Context, r BodiesNodesRequest) (BodiesNodes, error)
 }
 
@@ -49,13 +49,13 @@ type NewsRequest struct {
 	Wait   Duration `json:"wait,omitzero" doc:"How long to wait for news: 4s. Default: not at all; at most 1m."`
 }
 
-// News is what has happened.
+// News is what has happened since the last call.
 type News struct {
 	Number uint64 `json:"number" doc:"Say it as seen in your next request."`
 	News   []byte `json:"news,omitempty" doc:"JSON, a BodyNewsList of package api. Absent: nothing has happened."`
 }
 
-// Decisions are what a process has decided, and what became of attempts.
+// Decisions are a process's decisions, and the results of attempts.
 type Decisions struct {
 	Node      string `json:"node,omitempty" doc:"The node that you joined."`
 	Holder    string `json:"holder" doc:"The name of your join."`
@@ -68,7 +68,7 @@ type DecisionAnswers struct {
 	Answers []DecisionAnswer `json:"answers"`
 }
 
-// DecisionAnswer tells what became of a decision.
+// DecisionAnswer is the outcome of a decision.
 type DecisionAnswer struct {
 	Error *Error `json:"error,omitempty" doc:"Why it was not taken."`
 }

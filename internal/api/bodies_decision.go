@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// BodyDecision is one thing that a process tells a server.
+// BodyDecision is one message of a process to a server.
 type BodyDecision struct {
 	// Kind is decide, report, confirm, begin, consult, end, refuse, problem, leave or gone.
 	Kind    string       `json:"kind"`
@@ -28,7 +28,7 @@ type BodyInput struct {
 	Beat     *BodyBeat     `json:"beat,omitzero"`
 }
 
-// BodyCommands is what a body has decided.
+// BodyCommands are a body's decisions.
 type BodyCommands struct {
 	Commands []BodyCommand `json:"commands,omitzero"`
 	Waits    bool          `json:"waits,omitzero"`
@@ -36,7 +36,7 @@ type BodyCommands struct {
 	Stopping bool          `json:"stopping,omitzero"`
 }
 
-// BodyEnded tells that an attempt has ended.
+// BodyEnded reports that an attempt has ended.
 type BodyEnded struct {
 	Step    uint32       `json:"step"`
 	Attempt int          `json:"attempt"`
@@ -45,7 +45,7 @@ type BodyEnded struct {
 	Details []byte       `json:"details,omitzero"`
 }
 
-// BodyStopped tells that the work of an attempt which had ended before is gone.
+// BodyStopped reports that the work of an attempt which had ended before is gone.
 type BodyStopped struct {
 	Step      uint32 `json:"step"`
 	Attempt   int    `json:"attempt"`
@@ -106,7 +106,7 @@ type BodyCancel struct {
 	Ask bool   `json:"ask,omitzero" doc:"Work that runs is asked to stop, and the step ends when it does."`
 }
 
-// BodyPublish shows a value to whoever looks at the run.
+// BodyPublish shows a value to the readers of the run.
 type BodyPublish struct {
 	Branch string `json:"branch,omitzero"`
 	After  string `json:"after,omitzero"`
@@ -114,7 +114,7 @@ type BodyPublish struct {
 	Value  []byte `json:"value,omitzero"`
 }
 
-// BodyAccept lets an open wait take an update.
+// BodyAccept makes an open wait take an update.
 type BodyAccept struct {
 	Key     string `json:"key"`
 	Name    string `json:"name"`

@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// BodiesVersion is the version of what processes that serve workflows and servers tell each other, and of what a server
+// BodiesVersion is the version of the messages between processes that serve workflows and servers, and of what a server
 // stores of these workflows. A change that the other side would not understand is a new version.
 const BodiesVersion = 1
 
@@ -16,7 +16,7 @@ type BodyWorkflows struct {
 	Workflows []BodyWorkflow `json:"workflows"`
 }
 
-// StoredBodyWorkflow is what a server stores of a workflow whose function is in another process.
+// StoredBodyWorkflow is the stored form of a workflow whose function is in another process.
 type StoredBodyWorkflow struct {
 	Version  int          `json:"version"` // BodiesVersion
 	Workflow BodyWorkflow `json:"workflow"`
@@ -38,7 +38,7 @@ type BodyDecisionList struct {
 // none; durations are nanoseconds; the data of the program is in base64, as its codec has made it. What is zero or
 // empty is left out.
 
-// BodyWorkflow is what a server has to know of a workflow whose function is in another process.
+// BodyWorkflow is a server's view of a workflow whose function is in another process.
 type BodyWorkflow struct {
 	Name         string                   `json:"name"`
 	Kind         string                   `json:"kind"`            // go
@@ -60,7 +60,7 @@ type BodyQueue struct {
 	Priority int32  `json:"priority,omitzero"`
 }
 
-// BodyCron says when the runs of a workflow's chain begin.
+// BodyCron specifies when the runs of a workflow's chain begin.
 type BodyCron struct {
 	Cron     string `json:"cron"`
 	Zone     string `json:"zone,omitzero"`
@@ -68,7 +68,7 @@ type BodyCron struct {
 	Repeated string `json:"repeated,omitzero"`
 }
 
-// BodyStepSpec is what a body says of a step.
+// BodyStepSpec is a body's specification of a step.
 type BodyStepSpec struct {
 	Name     string      `json:"name"`
 	Def      int32       `json:"def"`  // -1
@@ -94,7 +94,7 @@ type BodyShare struct {
 	Key     string `json:"key,omitzero"`
 }
 
-// BodyPolicy says how long a step may take and how often it is tried.
+// BodyPolicy specifies how long a step may take and how often it is tried.
 type BodyPolicy struct {
 	Retry           *BodyRetry `json:"retry,omitzero"`
 	ScheduleToStart *BodyLimit `json:"scheduleToStart,omitzero"`

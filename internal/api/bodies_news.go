@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// BodyNews is one thing that a server tells a process.
+// BodyNews is one message of a server to a process.
 type BodyNews struct {
 	Kind   string        `json:"kind"` // begin, news, held, end, task, offer, revoke
 	Run    string        `json:"run,omitzero"`
@@ -28,7 +28,7 @@ type BodyRunNews struct {
 	Steps []BodyStep `json:"steps,omitzero"`
 }
 
-// BodyRun is a run as its body knows it.
+// BodyRun is a run as its body sees it.
 type BodyRun struct {
 	Workflow   string               `json:"workflow"`
 	WorkflowID string               `json:"workflowId,omitzero"`
@@ -97,7 +97,7 @@ type BodyStop struct {
 	Until   policy.Time  `json:"until,omitzero"`
 }
 
-// BodyStep is a step as the body of its run knows it.
+// BodyStep is a step as the body of its run sees it.
 type BodyStep struct {
 	ID          uint32        `json:"id"`
 	Spec        *BodyStepSpec `json:"spec,omitzero"`

@@ -2,17 +2,17 @@ package api
 
 import "context"
 
-// Clock is a clock that stands until somebody moves it. It is beside Service because nearly all engines have a clock
-// that goes by itself.
+// Clock is a clock that moves only when somebody moves it. It is separate from Service because nearly all engines have
+// a clock that runs.
 type Clock interface {
-	// Clock tells what the clock shows. Errors: CodeReadOnly (the clock goes by itself).
+	// Clock returns the state of the clock. Errors: CodeReadOnly (the clock runs).
 	Clock(ctx context.Context) (ClockState, error)
-	// MoveClock moves the clock forward, and lets happen what is due on the way, each thing at its instant. Errors:
-	// CodeInvalid, CodeConflict (somebody else moves it), CodeReadOnly.
+	// MoveClock moves the clock forward. Everything that is due on the way happens at its instant. Errors: CodeInvalid,
+	// CodeConflict (somebody else moves it), CodeReadOnly.
 	MoveClock(ctx context.Context, m ClockMove) (ClockState, error)
 }
 
-// ClockMove says how far a clock is moved: one of its fields.
+// ClockMove specifies how far a clock is moved: one of its fields.
 type ClockMove struct {
 	By   Duration `json:"by,omitzero" doc:"By this time: 1h."`
 	To   Time     `json:"to,omitzero" doc:"To this instant."`
@@ -25,8 +25,8 @@ type ClockMove struct {
 // ClockState is what a clock shows.
 type ClockState struct {
 	Now   Time `json:"now"`
-	Next  Time `json:"next,omitzero"`      // when a run does something by itself next; zero: never
-	Live  int  `json:"live,omitempty"`     // attempts that execute; the clock stands meanwhile
+	Next  Time `json:"next,omitzero"`      // when a run next does something on its own; zero: never
+	Live  int  `json:"live,omitempty"`     // attempts that execute; the clock is stopped meanwhile
 	More  bool `json:"more,omitempty"`     // the bound was reached after End, and there is more to come
 	Moved bool `json:"moved,omitempty"`    // the clock was moved
 	Steps int  `json:"instants,omitempty"` // the number of instants on the way at which something was due

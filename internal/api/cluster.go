@@ -6,22 +6,22 @@ import "context"
 type Cluster interface {
 	// Cluster returns the nodes, and who has which partitions.
 	Cluster(ctx context.Context) (ClusterStatus, error)
-	// Drain makes a node give its partitions to the others, or lets it take its share again. Errors: CodeNotFound.
+	// Drain makes a node give its partitions to the others, or allows it to take its share again. Errors: CodeNotFound.
 	Drain(ctx context.Context, r NodeDrain) error
-	// Move makes a node take a partition and keep it, or lets the partition be with any node again. Errors: CodeInvalid
-	// (there is no such partition), CodeNotFound, CodeConflict (the node is dead or drained).
+	// Move makes a node take a partition and keep it, or allows any node to have the partition again. Errors:
+	// CodeInvalid (there is no such partition), CodeNotFound, CodeConflict (the node is dead or drained).
 	Move(ctx context.Context, r PartitionMove) error
-	// AddStore makes a database one that can keep partitions, or changes the address of one. Errors: CodeConflict.
+	// AddStore makes a database a store of partitions, or changes the address of one. Errors: CodeConflict.
 	AddStore(ctx context.Context, r StoreAdd) error
-	// RemoveStore makes a database one that keeps no partitions any more. Errors: CodeNotFound, CodeConflict (it keeps
-	// some, or does not answer).
+	// RemoveStore removes a database from the stores of partitions. Errors: CodeNotFound, CodeConflict (it keeps some,
+	// or does not answer).
 	RemoveStore(ctx context.Context, r StoreRemove) error
-	// MoveToStore has a partition moved to another database, while its runs go on. To name the one that keeps it calls
-	// a move off. Errors: CodeInvalid, CodeNotFound, CodeConflict (a node does not reach it).
+	// MoveToStore has a partition moved to another database, while its runs go on. Naming the store that keeps it
+	// cancels a move. Errors: CodeInvalid, CodeNotFound, CodeConflict (a node does not reach it).
 	MoveToStore(ctx context.Context, r StoreMove) error
 }
 
-// ClusterStatus is the nodes as they stand.
+// ClusterStatus is the present state of the nodes.
 type ClusterStatus struct {
 	Nodes      []ClusterNode `json:"nodes"`
 	Partitions int           `json:"partitions" doc:"How many there are."`
@@ -43,7 +43,7 @@ type ClusterStore struct {
 	Unreached []string `json:"unreached" doc:"The nodes that are alive and have not reached it."`
 }
 
-// StoreAdd is a database that is to keep partitions.
+// StoreAdd is a database that should keep partitions.
 type StoreAdd struct {
 	Name    string `json:"name"`
 	Address string `json:"address" doc:"Without a password: each node has it in its environment or in ~/.pgpass."`
@@ -55,7 +55,7 @@ type StoreRemove struct {
 	Gone bool   `json:"gone,omitempty" doc:"It is lost for good, and need not answer."`
 }
 
-// StoreMove says which store should keep a partition.
+// StoreMove specifies which store should keep a partition.
 type StoreMove struct {
 	Partition int    `json:"partition" minimum:"0" doc:"Its number, counted from 0."`
 	Store     string `json:"store" doc:"The name of the store; first is the database that all nodes have."`
@@ -71,13 +71,13 @@ type ClusterNode struct {
 	Partitions []int  `json:"partitions"`
 }
 
-// NodeDrain says which node gives its partitions back.
+// NodeDrain specifies which node gives its partitions back.
 type NodeDrain struct {
 	Node string `json:"node"`
 	Undo bool   `json:"undo,omitempty" doc:"Let the node take its share again."`
 }
 
-// PartitionMove says where a partition is to be.
+// PartitionMove specifies where a partition should be.
 type PartitionMove struct {
 	Partition int    `json:"partition" minimum:"0" doc:"Its number, counted from 0."`
 	Node      string `json:"node,omitempty" doc:"The node that takes it, and keeps it."`

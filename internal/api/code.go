@@ -19,10 +19,10 @@ const (
 	CodeRunClosed Code = "run_closed" // the run has ended
 	CodeClosed    Code = "closed"     // the engine was closed
 	CodeStalled   Code = "stalled"    // the storage takes no writes at present; nothing was saved
-	CodeUncertain Code = "uncertain"  // the storage failed, and nobody knows whether the request was saved
+	CodeUncertain Code = "uncertain"  // the storage failed, and it is unknown whether the request was saved
 	CodeHeld      Code = "held"       // another process holds the database
 	CodeFenced    Code = "fenced"     // a newer owner has taken the partition
-	CodeStorage   Code = "storage"    // the storage is corrupt, from a newer version, or must not be written any more
+	CodeStorage   Code = "storage"    // the storage is corrupt, from a newer version, or must no longer be written
 	CodeCancelled Code = "cancelled"  // the caller's context ended first
 	CodeFull      Code = "full"       // the run keeps as many events as it may; nothing was saved
 	CodeReadOnly  Code = "read_only"  // the database is open for reading only
@@ -44,7 +44,7 @@ const (
 	CodeMisuse           Code = "misuse"            // a Go body used the engine in a way that cannot work
 )
 
-// row is what one code means in other systems.
+// row is the meaning of one code in other systems.
 type row struct {
 	code Code
 	exit int // status of the command line
@@ -53,7 +53,7 @@ type row struct {
 	text string // the message of an error that has only the code
 }
 
-// table is the one place where codes become statuses.
+// table is the only place where codes become statuses.
 var table = []row{
 	{CodeInternal, 1, 500, 13, ""},
 	{CodeInvalid, 2, 400, 3, ""},
@@ -110,8 +110,8 @@ func (c Code) String() string {
 	return string(c)
 }
 
-// ExitStatus returns the exit status of the command line: 2 for a wrong request, 3 for what is not there,
-// 124 for timed out, 130 for cancelled, else 1.
+// ExitStatus returns the exit status of the command line: 2 for a wrong request, 3 for a missing run or the like, 124
+// for timed out, 130 for cancelled, else 1.
 func (c Code) ExitStatus() int { return c.row().exit }
 
 // HTTPStatus returns the status of an HTTP response.
@@ -146,7 +146,7 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
-// sentinels has one error for each code. It stands for all errors of that code.
+// sentinels has one error for each code. It matches all errors of that code.
 var sentinels = func() map[Code]*Error {
 	all := make(map[Code]*Error, len(table))
 	for _, r := range table {
@@ -155,8 +155,8 @@ var sentinels = func() map[Code]*Error {
 	return all
 }()
 
-// Sentinel returns the error that stands for all errors of a code: compare with it by errors.Is. It always returns
-// the same value.
+// Sentinel returns the error that matches all errors of a code: compare with it by errors.Is. It always returns the
+// same value.
 func Sentinel(c Code) *Error {
 	if s := sentinels[c]; s != nil {
 		return s
@@ -164,8 +164,7 @@ func Sentinel(c Code) *Error {
 	return sentinels[CodeInternal]
 }
 
-// Error is what a Service returns: a code, the operation, the run it was about, what happened, and what the user can
-// do.
+// Error is the error of a Service: a code, the operation, the run, what happened, and what the user can do.
 type Error struct {
 	Code    Code   `json:"code"`
 	Op      string `json:"operation,omitempty"`
@@ -175,7 +174,7 @@ type Error struct {
 	Err     error  `json:"-"`                 // the cause; may be nil
 }
 
-// Error returns what happened in one sentence, and what the user can do in parentheses.
+// Error returns what happened in one sentence, with what the user can do in parentheses.
 func (e *Error) Error() string {
 	s := strings.TrimSpace(e.Op + " " + e.ID)
 	if s != "" {

@@ -17,7 +17,7 @@ type Difference struct {
 	B    string `json:"b"`
 }
 
-// Comparison is what two runs do not have in common.
+// Comparison is the list of differences between two runs.
 type Comparison struct {
 	A           string       `json:"a"` // the id of the one run
 	B           string       `json:"b"`
@@ -40,7 +40,7 @@ func RunBefore(ctx context.Context, from Reader, r *Run) (*Run, error) {
 // boring holds the parts of a process's output that are the same for every process; run logs and -o json show them.
 var boring = []string{"exitCode", "log", "stdout", "stderr", "stdoutBytes", "stderrBytes", "tests"}
 
-// Result returns a step's output for people; nil where it holds nothing of interest.
+// Result returns a step's output for people, nil if it holds nothing of interest.
 func Result(s *Step) []byte {
 	if len(s.Output) == 0 || string(s.Output) == "null" {
 		return nil
@@ -75,7 +75,7 @@ func (c *comparison) value(step, what string, a, b json.RawMessage) {
 	c.text(step, what, compacted(a), compacted(b))
 }
 
-// took compares times. They are never equal, so only what stands out is a difference.
+// took compares times. They are never equal, so only large deviations are differences.
 func (c *comparison) took(step string, a, b time.Duration) {
 	less, more := min(a, b), max(a, b)
 	if more-less > time.Second && more > less*3/2 {
@@ -83,8 +83,8 @@ func (c *comparison) took(step string, a, b time.Duration) {
 	}
 }
 
-// Differences returns what two runs do not have in common: of themselves, and then of each step. Of times it tells
-// those that differ by half and by more than a second. The output of a process is compared without what it printed.
+// Differences returns the differences between two runs: of the runs themselves, and then of each step. It lists times
+// that differ by half and by more than a second. The output of a process is compared without what it printed.
 func Differences(one, other *Run) []Difference {
 	c := &comparison{all: []Difference{}}
 	c.text("", "workflow", one.Workflow, other.Workflow)

@@ -21,7 +21,7 @@ type Event struct {
 	OffsetMs   int64           `json:"offsetMs"` // milliseconds since the run was created
 	Run        string          `json:"run"`
 	Type       string          `json:"type"`
-	Step       string          `json:"step,omitempty"`     // the step's key; empty: it is about the run
+	Step       string          `json:"step,omitempty"`     // the step's key; empty if it is about the run
 	ItemName   string          `json:"itemName,omitempty"` // the name of the item that the step is
 	Attempt    int             `json:"attempt,omitempty"`
 	Phase      string          `json:"phase,omitempty"` // the phase it ended in

@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/nearest"
 )
 
-// A text finds runs: is:open flow:checkout tenant=acme error:"503 Service" older:1h order-42. Its terms stand between
-// spaces, and a run has to fit all of them.
-//   - is:WORD chooses by what a run is: a phase, open, closed, retrying, late, stuck, resting or top. Of several phases
+// A text finds runs: is:open flow:checkout tenant=acme error:"503 Service" older:1h order-42. Its terms are separated
+// by spaces, and a run has to match all of them. - is:WORD selects by state: a phase, open, closed, retrying, late,
+// stuck, resting or top. Of several phases
 //     a run has one.
 //   - KEY:VALUE chooses by one of the keys of findKeys.
 //   - KEY=VALUE is a label.
@@ -28,7 +28,8 @@ type findKey struct {
 	read func(*finder, string) error
 }
 
-// findKeys returns the keys, in the order in which people are told of them. It is a function since is refers to them.
+// findKeys returns the keys, in the order in which they are listed for people. It is a function since is refers to
+// them.
 func findKeys() []findKey {
 	return []findKey{
 		{"is", "open, closed, a phase, retrying, late, stuck, resting, top", (*finder).is},
@@ -44,7 +45,7 @@ func findKeys() []findKey {
 	}
 }
 
-// findWords are the words behind is: that are no phases.
+// findWords are the words after is: that are not phases.
 var findWords = map[string]func(*Query){
 	"retrying": func(q *Query) { q.Retrying = true },
 	"late":     func(q *Query) { q.WillMiss = true },
@@ -59,7 +60,7 @@ var findWords = map[string]func(*Query){
 	},
 }
 
-// FindKeys returns the keys of a text that finds runs, each with what it takes.
+// FindKeys returns the keys of a search text, each with its values.
 func FindKeys() [][2]string {
 	var all [][2]string
 	for _, k := range findKeys() {
@@ -68,7 +69,7 @@ func FindKeys() [][2]string {
 	return all
 }
 
-// FindWords returns the words that may stand behind is:, in order.
+// FindWords returns the words that may follow is:, in order.
 func FindWords() []string {
 	var all []string
 	for word := range findWords {
@@ -81,8 +82,8 @@ func FindWords() []string {
 	return all
 }
 
-// Read returns the query with what its text means at an instant, and without the text. A limit of one kind may not be
-// given twice: in the text, or there and beside it.
+// Read returns the query with the meaning of its text at an instant, and without the text. A limit of one kind may not
+// be given twice: in the text, or there and beside it.
 func (q Query) Read(now Time) (Query, error) {
 	if q.Text == "" {
 		return q, nil

@@ -1,6 +1,6 @@
 package api
 
-// CheckedFlow says what is right and wrong with the text of a flow. It was not started.
+// CheckedFlow is the result of checking the text of a flow. It was not started.
 type CheckedFlow struct {
 	Valid    bool          `json:"valid" doc:"It can be started."`
 	Name     string        `json:"name,omitempty"`

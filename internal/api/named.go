@@ -2,7 +2,7 @@ package api
 
 import "github.com/pawl-dev/pawl/internal/naming"
 
-// Named finds a step by what people call it: its key, or for an item the name that it has, test[mac, 3]. Where several
+// Named finds a step by the name that people use: its key, or for an item the item's name, test[mac, 3]. Where several
 // items have that name it returns their keys.
 func (r *Run) Named(name string) (s *Step, several []string) {
 	step, item, isItem := naming.Item(name)

@@ -54,7 +54,7 @@ const (
 	LevelInfo Level = "info"
 )
 
-// Overview is how the runs of a span of time went, and what comes next.
+// Overview shows how the runs of a period went, and what is next.
 type Overview struct {
 	Histogram
 	Open     int           `json:"open" doc:"Runs that are open now, also those that began before."`
@@ -96,7 +96,7 @@ type Histogram struct {
 	More  bool      `json:"more,omitempty" doc:"Older runs of the span were left out."`
 }
 
-// Suggestion is a way to go on with a text that finds runs.
+// Suggestion is a possible continuation of a search text.
 type Suggestion struct {
 	Term string `json:"term" doc:"It takes the place of the last term; one that ends with a colon goes on."`
 	Says string `json:"says,omitempty" doc:"What it means."`
@@ -111,14 +111,14 @@ type Figures struct {
 	P95    Duration `json:"p95,omitzero"`
 }
 
-// FlowFigures are those of one workflow.
+// FlowFigures are the figures of one workflow.
 type FlowFigures struct {
 	Workflow string `json:"workflow"`
 	Figures
 	Retrying int `json:"retrying,omitempty"`
 }
 
-// The kinds of what is due.
+// The kinds of due events.
 const (
 	DueDeadline = "deadline" // the deadline of a run
 	DueMissed   = "missed"   // a deadline that the run will miss

@@ -8,31 +8,31 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Policies tells what policies do, without running anything. It is beside Service because it needs no engine. What a
-// run will come to is told by Reader.Forecast. Errors of all methods: CodeInvalid.
+// Policies shows what policies do, without running anything. It is beside Service because it needs no engine.
+// Reader.Forecast shows how a run will go on. Errors of all methods: CodeInvalid.
 type Policies interface {
-	// Explain tells which attempts a policy makes if each goes wrong in the same way.
+	// Explain returns the attempts that a policy makes if each fails in the same way.
 	ExplainPolicy(ctx context.Context, r PolicyRequest) (Explained, error)
-	// SimulatePolicy tells what becomes of a step whose attempts do what a script says.
+	// SimulatePolicy returns what happens to a step whose attempts follow a script.
 	SimulatePolicy(ctx context.Context, r PolicyRequest) (Simulated, error)
-	// LintPolicy finds what is legal in a policy and can never have an effect.
+	// LintPolicy finds settings of a policy that are allowed and can never have an effect.
 	LintPolicy(ctx context.Context, r PolicyRequest) ([]judge.Finding, error)
 }
 
-// PolicyRequest is a policy, and what its attempts do.
+// PolicyRequest is a policy with the behaviour of its attempts.
 type PolicyRequest struct {
 	System   string          `json:"system,omitempty"`  // the form of the text: native (default), temporal, …
 	Policy   json.RawMessage `json:"policy,omitempty"`  // {retry: …, timeout: …}, or a text with it in YAML
 	RunLimit Duration        `json:"runLimit,omitzero"` // the limit of the step's run
-	// Script says what the attempts do; the last one repeats. Default: they hang if a limit ends an attempt, else they
-	// fail at once.
+	// Script lists how the attempts behave; the last entry repeats. Default: they hang if a limit ends an attempt, else
+	// they fail at once.
 	Script []Act `json:"script,omitempty"`
 	// Random is the number in [0,1) that every jitter draws. Default: the greatest.
 	Random   *float64 `json:"random,omitempty"`
 	Attempts int      `json:"attempts,omitempty"` // how many at most; default 20
 }
 
-// Act is what one attempt does.
+// Act is the behaviour of one attempt.
 type Act struct {
 	Queue        Duration   `json:"queue,omitzero"` // waits so long for a worker
 	Run          Duration   `json:"run,omitzero"`   // works so long
@@ -44,7 +44,7 @@ type Act struct {
 	Heartbeat    []Duration `json:"heartbeat,omitempty"` // when it shows that it is alive
 }
 
-// Simulated is what becomes of a step. Its times are lengths since the step was scheduled.
+// Simulated is the course of a step. Its times are lengths since the step was scheduled.
 type Simulated struct {
 	Policy   policy.Policy      `json:"policy"`            // the policy in the native form
 	Attempts []SimulatedAttempt `json:"attempts"`          // those that begin, then those that never can
@@ -73,7 +73,7 @@ type Mark struct {
 	At    Duration `json:"at"`
 }
 
-// Explained is what a policy does if all goes wrong, and what can never have an effect in it.
+// Explained is what a policy does if every attempt fails, with the settings in it that can never have an effect.
 type Explained struct {
 	Simulated
 	Findings []judge.Finding `json:"findings"`

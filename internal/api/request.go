@@ -17,7 +17,7 @@ type StartRequest struct {
 	ScheduledAt Time            `json:"scheduledAt,omitzero" doc:"The firing of a schedule that the run is for."`
 	Zone        string          `json:"zone,omitempty" doc:"The time zone of that firing; default UTC."`
 	Timeout     *policy.Limit   `json:"timeout,omitempty" doc:"The run's limit, instead of the workflow's."`
-	// Deadline bounds the runs that follow this one, too. The workflow's own is kept where it is earlier.
+	// Deadline bounds the runs that follow this one, too. The workflow's own deadline applies if it is earlier.
 	Deadline Time              `json:"deadline,omitzero" doc:"The run does not live past it."`
 	Origin   string            `json:"origin,omitempty" doc:"Where the deadline was set, for people."`
 	Actor    string            `json:"actor,omitempty"`
@@ -74,14 +74,14 @@ const (
 	OpExtend           = "extend" // move a limit of a run or a step by By, to To, or Remove it
 )
 
-// Operation is what an operator does to a run or a step. Each is kept in the run's history.
+// Operation is an operator's action on a run or a step. Each is kept in the run's history.
 type Operation struct {
 	Operation string          `json:"operation"`      // OpCancelGracefully, …
 	Step      string          `json:"step,omitempty"` // the step's key; empty: it is about the run
 	Output    json.RawMessage `json:"output,omitempty"`
 	Failure   *policy.Failure `json:"failure,omitempty"`
 	Policy    *policy.Policy  `json:"policy,omitempty"`
-	Limit     string          `json:"limit,omitempty"`     // extend: which deadline; empty: the one there is
+	Limit     string          `json:"limit,omitempty"`     // extend: which deadline; empty: the only one
 	By        Extension       `json:"by,omitzero"`         // extend: by how much
 	To        Time            `json:"to,omitzero"`         // extend: until when
 	Remove    bool            `json:"remove,omitempty"`    // extend: take the deadline away
@@ -90,7 +90,7 @@ type Operation struct {
 	Reason    string          `json:"reason,omitempty"`
 }
 
-// ForecastRequest says what a forecast assumes: each attempt fails, at once unless the request says otherwise, and
+// ForecastRequest specifies what a forecast assumes: each attempt fails, at once unless the request says otherwise, and
 // nobody acts on the run.
 type ForecastRequest struct {
 	Operation  *Operation `json:"operation,omitempty"` // comes first; nothing of it is kept
@@ -114,7 +114,7 @@ type Query struct {
 	// Stuck selects open runs that cannot go on until somebody acts: their code panicked, they cannot be read, no
 	// worker takes their tasks, or a breaker has held an attempt for long.
 	Stuck bool `json:"stuck,omitempty"`
-	// Resting selects open runs that nobody carries on.
+	// Resting selects open runs that no process carries on.
 	Resting bool `json:"resting,omitempty"`
 
 	Parent string `json:"parent,omitempty"` // the child runs that this run's steps started
@@ -122,15 +122,15 @@ type Query struct {
 
 	DeadlineWithin Duration `json:"deadlineWithin,omitzero"` // open runs whose deadline comes within this time, or has
 	Retrying       bool     `json:"retrying,omitempty"`      // open runs of which a step backs off or is tried again
-	// WillMiss selects open runs that will miss their deadlines: nothing happens before by itself, or runs of their
+	// WillMiss selects open runs that will miss their deadlines: nothing happens before on its own, or runs of their
 	// workflow usually take longer than that.
 	WillMiss bool `json:"willMiss,omitempty"`
 	// Input selects runs by values in their input: by the path of a value, customer.id, what it is. It is read run by
 	// run, unlike labels: a page looks at a few runs only, so it may have less than Limit and still have a next one.
 	Input map[string]string `json:"input,omitempty"`
 
-	// Text is what a person writes to find runs, such as is:open flow:checkout tenant=acme; see find.go. Read makes
-	// fields of it: those above, Words and Error, which are looked for row by row.
+	// Text is a person's search for runs, such as is:open flow:checkout tenant=acme; see find.go. Read converts it to
+	// fields: those above, and Words and Error, which are compared row by row.
 	Text  string   `json:"q,omitempty"`
 	Words []string `json:"-"` // texts that a run has in its name, its workflow, its labels or its message
 	Error string   `json:"-"` // words of its message alone

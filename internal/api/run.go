@@ -69,7 +69,7 @@ type RunSummary struct {
 	CreatedAt  Time     `json:"createdAt"`
 	EndedAt    Time     `json:"endedAt,omitzero"`
 	Deadline   Time     `json:"deadline,omitzero"` // the earlier of the run's deadlines
-	Wake       Time     `json:"wake,omitzero"`     // when it next does something by itself
+	Wake       Time     `json:"wake,omitzero"`     // when it next does something on its own
 	Parent     string   `json:"parent,omitempty"`
 	Message    string   `json:"message,omitempty"` // why it ended badly, or what holds it in its queue
 	Problem    string   `json:"problem,omitempty"` // why an open run cannot go on until somebody acts
@@ -78,11 +78,11 @@ type RunSummary struct {
 	Labels map[string]string `json:"labels,omitempty"` // the values that the run can be searched by
 
 	Retrying bool `json:"retrying,omitempty"` // a step backs off or is tried again; only in a list
-	// Resting: nobody carries the run on, so its steps do not start, and its limits do not fire before somebody does.
+	// Resting: no process carries the run on, so its steps do not start, and its limits do not fire until one does.
 	Resting  bool `json:"resting,omitempty"`
 	Stopping bool `json:"stopping,omitempty"` // work of it was told to stop and is not gone; hooks wait for that
-	// ExpectedEnd is set in a list for open runs that will miss their deadlines: when the run would end at the pace of
-	// its workflow, or when it next does something by itself, whichever is later.
+	// ExpectedEnd is set in a list for open runs that will miss their deadlines: the expected end at the pace of their
+	// workflow, or when the run next does something on its own, whichever is later.
 	ExpectedEnd Time `json:"expectedEnd,omitzero"`
 }
 
@@ -110,7 +110,7 @@ type Run struct {
 	// ScheduledAt is the firing that it is for, of a run that a schedule started, and Zone its time zone.
 	ScheduledAt Time   `json:"scheduledAt,omitzero"`
 	Zone        string `json:"zone,omitempty"`
-	// CompensateUntil: it was cancelled or has expired, and its body undoes what it did, until then at the latest.
+	// CompensateUntil: it was cancelled or has expired, and its body undoes its work, until then at the latest.
 	CompensateUntil Time   `json:"compensateUntil,omitzero"`
 	Cron            string `json:"cron,omitempty"`
 	Attempt         int    `json:"attempt,omitempty"` // number in its chain under the run retry policy, from 1
@@ -121,7 +121,7 @@ type Run struct {
 	Notify          string `json:"notify,omitempty"`      // workflow id of a run that awaits its chain's end
 	ParentClose     string `json:"parentClose,omitempty"` // the fate of a child run when its parent ends
 	Why             string `json:"why,omitempty"`         // why it ended as it did
-	// ClockStoppedAt: it is paused, and its own deadlines stand still since then.
+	// ClockStoppedAt: it is paused, and its own deadlines have been stopped since then.
 	ClockStoppedAt Time            `json:"clockStoppedAt,omitzero"`
 	Says           *Saying         `json:"says,omitempty"`   // its doings and why, or its end
 	Then           *Saying         `json:"then,omitempty"`   // its future if it goes on like this
@@ -131,7 +131,7 @@ type Run struct {
 	Retryable      bool            `json:"retryable,omitempty"` // it has ended, and a retry would be accepted
 	Dialect        *Words          `json:"dialect,omitempty"`
 	Steps          []*Step         `json:"steps"` // only to be read: the next call may return the same ones
-	// Partial: it has what has changed alone. Its other steps, input and plan are as they were.
+	// Partial: it contains only what has changed. Its other steps, input and plan are as they were.
 	Partial    bool          `json:"partial,omitempty"`
 	Operations []Audit       `json:"operations"`
 	Events     int           `json:"events"`         // number of its last event: Watch goes on from there
@@ -148,11 +148,11 @@ type RunQueue struct {
 	Ahead *int `json:"ahead,omitempty"`
 }
 
-// PlannedStep is what a definition says about a step. The step may not have begun yet.
+// PlannedStep is a step of a definition. The step may not have begun yet.
 type PlannedStep struct {
 	Name  string   `json:"name"`
 	Needs []string `json:"needs,omitempty"`
-	// Watches are the steps of which the first end ends it, if it is a wait. Sentences say so; callers do not get them.
+	// Watches are the steps of which the first end ends it, if it is a wait. Sentences use it; callers do not get it.
 	Watches []string `json:"-"`
 }
 
@@ -165,11 +165,11 @@ type Words struct {
 	Retries *int   `json:"retries,omitempty"`
 }
 
-// Deadline is an instant that limits a run or a step, and where it comes from.
+// Deadline is an instant that limits a run or a step, and its origin.
 type Deadline struct {
 	Limit  string   `json:"limit"`
 	At     Time     `json:"at,omitzero"`      // absent: its clock stands
-	Left   Duration `json:"left,omitzero"`    // the rest, where its clock stands
+	Left   Duration `json:"left,omitzero"`    // the remaining time, while its clock is stopped
 	Origin string   `json:"origin,omitempty"` // where it was set: order.yaml:12:5
 	After  Duration `json:"after,omitzero"`   // the length that was set; zero: an instant was
 	From   Time     `json:"from,omitzero"`    // when its clock started

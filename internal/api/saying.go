@@ -9,7 +9,7 @@ import (
 // Saying is a sentence about a run or a step. It stays true as time passes, since it has instants and no countdowns.
 type Saying struct {
 	Text string `json:"text"`
-	// Parts are the same text in pieces. Whoever shows it makes links of what they refer to, and counts to instants.
+	// Parts are the same text in pieces. A viewer makes links of the references, and counts down to instants.
 	Parts []Part `json:"parts,omitempty"`
 }
 
@@ -114,10 +114,10 @@ type End struct {
 	Step     string   `json:"step,omitempty"`     // the step that fails then, among the ends of a run
 	Limit    string   `json:"limit,omitempty"`    // the limit that expires, or leaves no time
 	Attempts int      `json:"attempts,omitempty"` // how many attempts there may be, or are until then
-	At       Time     `json:"at,omitzero"`        // absent: nobody knows when, or its clock stands
+	At       Time     `json:"at,omitzero"`        // absent: the time is unknown, or its clock is stopped
 	From     Time     `json:"from,omitzero"`      // when the limit's clock started
 	After    Duration `json:"after,omitzero"`     // the length that was set
-	Left     Duration `json:"left,omitzero"`      // the rest of a limit whose clock stands
+	Left     Duration `json:"left,omitzero"`      // the remaining time of a limit whose clock is stopped
 	Origin   string   `json:"origin,omitempty"`   // where it was set: order.yaml:12:5
 	Renewed  bool     `json:"renewed,omitempty"`  // each sign of life moves it
 	Text     string   `json:"text"`               // its words: scheduleToClose 30m
@@ -130,7 +130,7 @@ const (
 	BarStopping = "stopping" // the work of an ended attempt is being stopped
 	BarBackoff  = "backoff"  // the pause before the next attempt
 	BarLate     = "late"     // the next attempt was ready later than planned
-	BarWaits    = "waits"    // it sleeps, or waits for something that is no worker
+	BarWaits    = "waits"    // it sleeps, or waits for something other than a worker
 	BarPaused   = "paused"   // the run was paused
 	BarAhead    = "ahead"    // an attempt to come, if those before fail
 )

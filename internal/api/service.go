@@ -2,18 +2,18 @@ package api
 
 import "context"
 
-// Service is what callers can do with runs. Three things implement it: the embedded engine, a reader of a database
+// Service is the interface of callers to runs. Three things implement it: the embedded engine, a reader of a database
 // that another process writes, and a client of a server. All methods are safe for concurrent use and return an
 // *[Error].
 //
 // Every method may return CodeClosed, CodeStorage and CodeCancelled. Every method that changes something may also
-// return CodeStalled, CodeUncertain and CodeReadOnly. Further codes stand at each method.
+// return CodeStalled, CodeUncertain and CodeReadOnly. Each method lists further codes.
 type Service interface {
 	Reader
 	// Start makes a run. It returns when the start is durable.
 	// Errors: CodeInvalid, CodeTooLarge, CodeConflict (the workflow id has an open run).
 	Start(ctx context.Context, r StartRequest) (Started, error)
-	// Send delivers a signal to the run, or to the last one of its chain. It returns when the signal is durable.
+	// Send delivers a signal to the run, or to the last run of its chain. It returns when the signal is durable.
 	// Errors: CodeNotFound, CodeRunClosed, CodeTooLarge, CodeFull.
 	Send(ctx context.Context, name string, s SendRequest) error
 	// Operate applies an operation. It returns when the operation is durable. An operation that ends, pauses or
@@ -42,10 +42,10 @@ type Reader interface {
 	Wait(ctx context.Context, name string) (Outcome, error)
 	// Watch calls fn with each event of a run whose number is greater than after, in order and without gaps, until the
 	// run has ended, ctx is done or fn fails. after is 0, or the number of the last event that the caller has seen.
-	// Errors: CodeNotFound, and what fn returned, as it is.
+	// Errors: CodeNotFound, and the error of fn, unchanged.
 	Watch(ctx context.Context, name string, after int, fn func(Event) error) error
-	// History returns all that is recorded of a run as the file that a replay reads; see package history. The bytes
-	// are the same until something more happens to the run. Errors: CodeNotFound.
+	// History returns all records of a run as the file that a replay reads; see package history. The bytes are the same
+	// until something more happens to the run. Errors: CodeNotFound.
 	History(ctx context.Context, name string) ([]byte, error)
 	// Forecast returns a run as it would be later if its attempts did as the request assumes: with the attempts, the
 	// very delays and the deadlines that will be, until its open steps have ended. Nothing happens to the run. Errors:
@@ -79,6 +79,6 @@ type Definition struct {
 	Source string `json:"source"` // the text in the form of its kind
 }
 
-// BringsCode reports whether a definition of a kind has in it what the steps of its runs do. That of a function only
-// names what a program has.
+// BringsCode reports whether a definition of a kind contains the code of its steps. That of a function only names what
+// a program has.
 func BringsCode(kind string) bool { return kind != "go" }

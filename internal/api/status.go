@@ -1,7 +1,7 @@
 package api
 
-// Status is what a run or a step is at, in a word for people. A phase says what the engine does with it; of those that
-// run or wait, a status says more: that it is tried again, is held, sleeps, or stops.
+// Status is the state of a run or a step, in a word for people. It is more precise than a phase if the run or step runs
+// or waits: it is retried, is held, sleeps, or stops.
 type Status string
 
 // The statuses.
@@ -45,7 +45,7 @@ func (s *Step) StatusNow() Status {
 	}
 }
 
-// StatusNow returns what the run is at, as far as a list knows.
+// StatusNow returns the present status of the run, as far as a list knows it.
 func (r *RunSummary) StatusNow() Status {
 	switch {
 	case r.Phase.Closed():
@@ -63,8 +63,8 @@ func (r *RunSummary) StatusNow() Status {
 	}
 }
 
-// StatusNow returns what the run is at: that of the step that matters, while there is nothing to say of the run itself.
-// A run that has an attempt at work runs, whatever its other steps wait for.
+// StatusNow returns the present status of the run: that of the step that matters most, unless the run itself has one. A
+// run with an attempt at work is running, whatever its other steps wait for.
 func (r *Run) StatusNow() Status {
 	if own := r.RunSummary.StatusNow(); r.Phase.Closed() || own == StatusPaused || own == StatusStopping {
 		return own
@@ -88,7 +88,7 @@ func (r *Run) StatusNow() Status {
 	return most
 }
 
-// rankOf returns how much the status of an open step says about its run.
+// rankOf returns how much the status of an open step matters for its run.
 func rankOf(s Status) int {
 	for i, one := range []Status{
 		StatusWaiting, StatusSleeping, StatusQueued, StatusHeld, StatusRetrying, StatusRunning, StatusStopping,

@@ -42,13 +42,13 @@ const (
 	KindSend  = "send"  // gives another run an event, or asks it to cancel
 )
 
-// Step is a step as it stands, with all of its attempts.
+// Step is the present state of a step, with all of its attempts.
 type Step struct {
 	Step string `json:"step"`           // its key: its name, of an item with its index: pages[3]
 	ID   int    `json:"id"`             // its number in the run, from 0
 	Name string `json:"name"`           // as the definition has it
 	Item *int   `json:"item,omitempty"` // index among the items of a forEach
-	// ItemName is the name of the item for people: what the flow's itemName says, or its text.
+	// ItemName is the name of the item for people: the flow's itemName, or the item's text.
 	ItemName string `json:"itemName,omitempty"`
 	Group    string `json:"group,omitempty"` // the key of an item's forEach
 	Items    int    `json:"items,omitempty"` // the number of a forEach's items, those that have not begun included
@@ -64,6 +64,7 @@ type Step struct {
 	// Any are the events of which the first to come ends a wait; empty, and no Event: the end of another step ends it.
 	Any    []string `json:"any,omitempty"`
 	Update string   `json:"update,omitempty"` // the update that a wait is for
+	Actor  string   `json:"actor,omitempty"`  // the sender of the event that ended a wait
 
 	Phase  StepPhase `json:"phase"`
 	Status Status    `json:"status"`           // a word for people
@@ -91,12 +92,12 @@ type Step struct {
 	Deadlines       []Deadline `json:"deadlines,omitempty"` // both, with where they were set
 	Binding         *Deadline  `json:"binding,omitempty"`   // the deadline of an open step that comes first
 	Says            *Saying    `json:"says,omitempty"`      // the doings of an open step and why, without its name
-	Ends            []End      `json:"ends,omitempty"`      // all that can end it, the first one first
+	Ends            []End      `json:"ends,omitempty"`      // everything that can end it, the first one first
 	Ahead           *Ahead     `json:"ahead,omitempty"`     // the future of an open step whose attempts fail
 	Bars            []Bar      `json:"bars,omitempty"`      // its spans of time, the ones to come included
 	Bounds          []Bound    `json:"bounds,omitempty"`    // the instants that bound it
 	AgainAt         Time       `json:"againAt,omitzero"`    // the last time that an operator put it back to work
-	// Policy is in force for it. Items of a forEach that succeeded have none here.
+	// Policy is the one in force. Items of a forEach that succeeded have none here.
 	Policy *policy.Policy `json:"policy,omitempty"`
 
 	Failure    *policy.Failure `json:"failure,omitempty"`
@@ -107,7 +108,7 @@ type Step struct {
 	Attempts   []Attempt       `json:"attempts"`
 }
 
-// Ahead is what comes of a step if each attempt fails after the usual time.
+// Ahead is the future of a step if each attempt fails after the usual time.
 type Ahead struct {
 	Attempts []Planned `json:"attempts,omitempty"` // the next ones, at most 20
 	GivesUp  Time      `json:"givesUp,omitzero"`   // when the step ends; absent: it is not known
@@ -146,8 +147,8 @@ type Attempt struct {
 	Failure    *policy.Failure `json:"failure,omitempty"`
 }
 
-// Held says why an attempt that is ready waits though a worker could take it, or why a run has not begun. Its limits
-// and deadlines go on meanwhile.
+// Held explains why an attempt that is ready waits though a worker could take it, or why a run has not begun. Its
+// limits and deadlines go on meanwhile.
 type Held struct {
 	Reason  string `json:"reason"` // concurrency, rate, per_key, key_rate, retries or breaker
 	Queue   string `json:"queue,omitempty"`

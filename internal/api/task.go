@@ -7,11 +7,11 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Tasks is what workers in other processes do: they take attempts from task queues and report on them. The process that
-// has the engine implements it, and so does a client of a server. All methods are safe for concurrent use.
+// Tasks is the interface of workers in other processes: they take attempts from task queues and report on them. The
+// process that has the engine implements it, and so does a client of a server. All methods are safe for concurrent use.
 type Tasks interface {
-	// Poll takes attempts from a queue. It waits until there is one, for as long as the request says; then it returns
-	// none. Errors: CodeInvalid, CodeClosed (the server stops: ask again later), CodeCancelled.
+	// Poll takes attempts from a queue. It waits for one as long as the request says; after that it returns none.
+	// Errors: CodeInvalid, CodeClosed (the server stops: ask again later), CodeCancelled.
 	Poll(ctx context.Context, r PollRequest) ([]Task, error)
 	// Report takes reports and answers each, in their order. Reports of one attempt follow one another. It returns an
 	// error only if the reports did not arrive.
@@ -27,10 +27,10 @@ type PollRequest struct {
 	Max    int      `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"For how many you have room; default 1."`
 	Wait   Duration `json:"wait,omitzero" doc:"How long to wait for one: 30s. Default: not at all; at most 1m."`
 	// Confirm: each task is followed by a report TaskStart within StartWithin, or it goes to another worker. While the
-	// worker has the task it reports something at least every minute, at least TaskLook: when the server was started
-	// again, a task of which nothing is heard goes to another worker.
+	// worker has the task, it reports something at least every minute (TaskLook): after a restart of the server, a task
+	// without a report goes to another worker.
 	Confirm bool `json:"confirm,omitempty" doc:"You report start for each task, then something each minute."`
-	// May is asked before tasks are handed out: an error keeps them back. nil: nobody is asked.
+	// May is called before tasks are handed out: an error keeps them back. nil: they are always handed out.
 	May func(ctx context.Context) error `json:"-"`
 }
 
@@ -53,7 +53,7 @@ type Task struct {
 	StartBy  Duration          `json:"startWithin,omitzero" doc:"Report start within this time."`
 }
 
-// Left is what is left of an attempt's clocks. They are lengths of time, so that wrong clocks do no harm.
+// Left is the remaining time of an attempt's clocks. They are lengths of time, so that wrong clocks do no harm.
 type Left struct {
 	Deadline   Duration `json:"deadline,omitzero" doc:"Until the earliest deadline; absent: there is none."`
 	Limit      string   `json:"limit,omitempty" doc:"Which deadline that is."`
@@ -69,7 +69,7 @@ const (
 	TaskOutput    = "output"    // the work has written something: it counts for inactivity only
 	TaskComplete  = "complete"  // it succeeded, with Output
 	TaskFail      = "fail"      // it failed, with Failure
-	TaskStopped   = "stopped"   // it was told to stop, and its work is gone
+	TaskStopped   = "stopped"   // it was told to stop, and its work has ended
 )
 
 // TaskReport is a worker's report on an attempt.
@@ -86,7 +86,7 @@ type TaskReport struct {
 
 // TaskAnswer answers a report.
 type TaskAnswer struct {
-	// Stop says that the attempt has ended without the worker: stop the work, then report TaskStopped. It is the kind
+	// Stop means that the attempt has ended without the worker: stop the work, then report TaskStopped. It is the kind
 	// of the failure that ended it, such as timeout or cancelled.
 	Stop   string `json:"stop,omitempty" doc:"The attempt has ended: stop the work, then report stopped."`
 	Paused bool   `json:"paused,omitempty" doc:"The run is paused. This attempt goes on."`

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// TestResults are the results of the tests that a step has run, as its JUnit files tell them.
+// TestResults are the results of a step's tests, from its JUnit files.
 type TestResults struct {
 	Total   int `json:"total"`
 	Passed  int `json:"passed"`
@@ -22,7 +22,7 @@ type FailedTest struct {
 	Suite   string `json:"suite,omitempty"` // its class, or its suite where it has none
 	Name    string `json:"name"`
 	Message string `json:"message,omitempty"` // one line
-	File    string `json:"file,omitempty"`    // the source, where the file of JUnit tells it
+	File    string `json:"file,omitempty"`    // the source, if the JUnit file names it
 	Line    int    `json:"line,omitempty"`
 }
 
@@ -49,7 +49,7 @@ func (f *FailedTest) Title() string {
 	return f.Suite + " " + f.Name
 }
 
-// Tests returns the results of the tests that the step has run last; nil: it names no JUnit files.
+// Tests returns the results of the tests that the step has run last, or nil if it names no JUnit files.
 func (s *Step) Tests() *TestResults {
 	switch {
 	case s.Type != "exec":
@@ -61,10 +61,10 @@ func (s *Step) Tests() *TestResults {
 	}
 }
 
-// TestsOf returns the results of the tests of an attempt that failed; nil: it has none.
+// TestsOf returns the results of the tests of an attempt that failed, or nil if it has none.
 func TestsOf(f *policy.Failure) *TestResults { return testsIn(f.Details) }
 
-// testsIn returns the results within an output; nil: it has none, or something else of that name.
+// testsIn returns the results within an output, or nil if it has none, or something else of that name.
 func testsIn(output []byte) *TestResults {
 	var with struct {
 		Tests *TestResults `json:"tests"`

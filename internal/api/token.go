@@ -2,7 +2,7 @@ package api
 
 import "context"
 
-// The roles of tokens. Each says what its bearer may do.
+// The roles of tokens. Each determines what its bearer may do.
 const (
 	RoleRead    = "read"    // look at everything
 	RoleOperate = "operate" // also start what the server has, send events, and operate on runs
@@ -16,10 +16,10 @@ func Roles() []string { return []string{RoleRead, RoleOperate, RoleAdmin, RoleWo
 // Names of namespaces with a meaning of their own. A namespace is a database that a server has beside its first one.
 const (
 	DefaultNamespace = "default" // the server's first database
-	AllNamespaces    = "*"       // said of a token that works in each of them
+	AllNamespaces    = "*"       // means that a token works in each of them
 )
 
-// Token is what a caller from the network shows to be let in. Only a hash of it is stored.
+// Token is what a caller from the network sends to be admitted. Only its hash is stored.
 type Token struct {
 	ID        string   `json:"id"`
 	Name      string   `json:"name"` // name of its holder, who is the actor of all that its bearer does
@@ -28,7 +28,7 @@ type Token struct {
 	Queues    []string `json:"queues,omitempty"` // the queues whose tasks a worker may take; empty: all
 	CreatedAt Time     `json:"createdAt"`
 	ExpiresAt Time     `json:"expiresAt,omitzero"` // none: never
-	// Session: it is that of a browser with which somebody has signed in.
+	// Session: it belongs to a browser in which somebody has signed in.
 	Session bool `json:"session,omitempty" doc:"It is that of a browser with which somebody has signed in."`
 	// Token is the text to show. It is there only in the answer to the request that made the token.
 	Token string `json:"token,omitempty"`
@@ -56,7 +56,8 @@ type Audited struct {
 	Status    int    `json:"status"`            // the status of the answer
 	Request   string `json:"request,omitempty"` // the request's id, as the log and the answer have it
 	From      string `json:"from,omitempty"`    // the caller's address
-	// Unchecked: the storage could not be asked, and the token counted as it was read some minutes before at most.
+	// Unchecked: the storage could not be reached, and the token was trusted as it was read some minutes before at
+	// most.
 	Unchecked bool `json:"unchecked,omitempty" doc:"The token was known, and could not be looked up at that moment."`
 }
 
@@ -81,8 +82,8 @@ type AuditPage struct {
 	Next    string    `json:"next,omitempty"` // cursor of the next page; empty: this is the last one
 }
 
-// Access keeps tokens and the audit log of a server. Whoever serves the API implements it, and the client of a server
-// does. All methods are safe for concurrent use and return an *[Error].
+// Access keeps tokens and the audit log of a server. The server implements it, and so does the client of a server. All
+// methods are safe for concurrent use and return an *[Error].
 type Access interface {
 	// CreateToken makes a token. Its text is in the answer, and never again. Errors: CodeInvalid, CodeConflict (there
 	// is one with this name).

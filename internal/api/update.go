@@ -14,7 +14,7 @@ type Update struct {
 	Payload json.RawMessage `json:"payload,omitempty"`
 }
 
-// Answer is what a run has answered to an update.
+// Answer is a run's answer to an update.
 type Answer struct {
 	Run     string          `json:"run,omitempty"`
 	Output  json.RawMessage `json:"output,omitempty"`

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Webhooks is what callers do with webhooks. Whoever serves the API implements it, and the client of a server does. All
+// Webhooks is the interface of callers to webhooks. The server implements it, and so does the client of a server. All
 // methods are safe for concurrent use and return an *[Error]. Those that name a webhook may return CodeNotFound.
 type Webhooks interface {
 	// AddWebhook registers a webhook. Its secret is in the answer, and never again. From now on the events that it asks
@@ -28,11 +28,11 @@ type Webhooks interface {
 	Deliveries(ctx context.Context, name string, q DeliveryQuery) (DeliveryPage, error)
 	// Delivery returns one delivery with its attempts and its payload.
 	Delivery(ctx context.Context, name, id string) (Delivery, error)
-	// Replay sends deliveries that have ended once more, with the same ids. Errors: CodeInvalid, CodeConflict (it has
-	// not ended).
+	// Replay sends deliveries that have ended again, with the same ids. Errors: CodeInvalid, CodeConflict (it has not
+	// ended).
 	Replay(ctx context.Context, name string, r ReplayRequest) (Replayed, error)
-	// TestWebhook sends one message to a webhook, also to one that is disabled, and returns how that went. It is not
-	// tried again. Errors: CodeReadOnly (this process sends nothing).
+	// TestWebhook sends one message to a webhook, even to a disabled one, and returns the result. It is not tried
+	// again. Errors: CodeReadOnly (this process sends nothing).
 	TestWebhook(ctx context.Context, name string) (Delivery, error)
 }
 
@@ -47,7 +47,7 @@ type WebhookRequest struct {
 	Policy    *policy.Policy    `json:"policy,omitempty"`    // each delivery's retry, startToClose, scheduleToClose
 }
 
-// WebhookChange changes a webhook. What is absent stays as it is.
+// WebhookChange changes a webhook. Absent fields stay as they are.
 type WebhookChange struct {
 	URL       string            `json:"url,omitempty"`
 	Events    []string          `json:"events,omitzero"`
@@ -72,12 +72,12 @@ type Webhook struct {
 	Labels    map[string]string `json:"labels,omitempty"`
 	Policy    policy.Policy     `json:"policy"`
 	CreatedAt Time              `json:"createdAt"`
-	// DisabledAt is since when nothing is sent: events are not kept, and deliveries that wait go on waiting. Zero: it
+	// DisabledAt is since when nothing is sent: events are not kept, and deliveries that wait go on waiting. Zero if it
 	// is enabled.
 	DisabledAt Time   `json:"disabledAt,omitzero"`
 	Disabled   string `json:"disabled,omitempty"` // why
 	Pending    int    `json:"pending"`            // deliveries that have not ended
-	// MissedAt is when events were last lost: nobody had read them for so long that they were dropped, or too many
+	// MissedAt is when events were last lost: they were not read for so long that they were dropped, or too many
 	// deliveries were pending. Missed counts the latter.
 	MissedAt Time `json:"missedAt,omitzero"`
 	Missed   int  `json:"missed,omitempty"`
@@ -86,7 +86,7 @@ type Webhook struct {
 	Secret  string `json:"secret,omitempty"` // only in the answer to its creation or rotation
 }
 
-// WebhookCounts is what has become of the deliveries of a webhook since the process began.
+// WebhookCounts is what has happened to the deliveries of a webhook since the process began.
 type WebhookCounts struct {
 	Webhook                            string
 	Pending                            int // the number at present
@@ -114,7 +114,7 @@ type Delivery struct {
 	At       Time          `json:"at"`               // the instant of the event
 	NextAt   Time          `json:"nextAt,omitzero"`  // the instant of the next attempt
 	EndedAt  Time          `json:"endedAt,omitzero"` // when it was delivered or given up
-	Why      string        `json:"why"`              // how it stands, in a sentence
+	Why      string        `json:"why"`              // its state, in a sentence
 	Tried    int           `json:"tried"`            // attempts since it was sent or replayed
 	Since    Time          `json:"since"`            // when it was made or last replayed; its limits begin there
 	// Attempts are the last ones, at most a hundred. They and the payload are not in lists.
@@ -126,7 +126,7 @@ type Delivery struct {
 type DeliveryAttempt struct {
 	At         Time            `json:"at"`
 	DurationMs int64           `json:"durationMs"`
-	Status     int             `json:"status,omitempty"`   // the status of the answer; 0: there was none
+	Status     int             `json:"status,omitempty"`   // the status of the answer; 0 if there was none
 	Response   string          `json:"response,omitempty"` // the beginning of the answer's body
 	Failure    *policy.Failure `json:"failure,omitempty"`
 	NextAt     Time            `json:"nextAt,omitzero"`  // when it was tried again
@@ -148,7 +148,7 @@ type DeliveryPage struct {
 	Next       string     `json:"next,omitempty"` // the cursor of the next page; empty: there is none
 }
 
-// ReplayRequest says what is sent once more: one delivery, or all that failed.
+// ReplayRequest specifies what is sent again: one delivery, or all that failed.
 type ReplayRequest struct {
 	Delivery string `json:"delivery,omitempty"`
 	Failed   bool   `json:"failed,omitempty"`

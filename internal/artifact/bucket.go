@@ -23,21 +23,21 @@ type Object struct {
 type Bucket interface {
 	// Put stores an object, or replaces it. It is durable when Put returns. Where r fails, nothing is stored.
 	Put(ctx context.Context, key string, r io.Reader, size int64) error
-	// Renew makes an object as young as one that was just put. It returns false if the object is not there, or has to
-	// be put again for that.
+	// Renew makes an object as young as a new one. It returns false if the object does not exist, or has to be put
+	// again for that.
 	Renew(ctx context.Context, key string) (bool, error)
 	// Get opens an object. Errors: fs.ErrNotExist.
 	Get(ctx context.Context, key string) (io.ReadCloser, error)
 	// List calls yield for the objects whose keys begin with prefix, which ends with a slash.
 	List(ctx context.Context, prefix string, yield func(Object) error) error
-	// RemoveOlder removes an object that is not younger than an instant. One that is not there is no error.
+	// RemoveOlder removes an object that is not younger than an instant. A missing object is not an error.
 	RemoveOlder(ctx context.Context, key string, than time.Time) error
 }
 
 // Folder is a bucket in a folder of this machine.
 type Folder struct {
 	path string
-	mu   sync.Mutex // nobody removes an object while it is renewed
+	mu   sync.Mutex // no object is removed while it is renewed
 }
 
 // NewFolder returns the bucket in a folder, which is made when the first object is put.

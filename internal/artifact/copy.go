@@ -8,9 +8,8 @@ import (
 	"io/fs"
 )
 
-// CopyTo copies all that attempts have kept to another bucket. Of each attempt the content is copied before the list,
-// so that no list there is without its files. What is removed meanwhile is left out. It returns how many files the
-// lists have.
+// CopyTo copies all artifacts to another bucket. Of each attempt the content is copied before the list, so that no list
+// there is without its files. What is removed meanwhile is left out. It returns how many files the lists have.
 func (s *Store) CopyTo(ctx context.Context, to Bucket) (files int, err error) {
 	copied := map[string]bool{}
 	err = s.bucket.List(ctx, "runs/", func(o Object) error {

@@ -4,5 +4,5 @@
 // objects of a [Bucket]: a folder, or a bucket of S3 (package s3). The list is written last, and an attempt reports its
 // end after that: what a run refers to is there, however the process dies.
 //
-// Files are read and written below one folder. What leads out of it, by .. or by a symbolic link, is refused.
+// Files are read and written below one folder. A path that leads out of it, by .. or by a symbolic link, is refused.
 package artifact

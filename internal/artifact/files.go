@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 )
 
-// Scan returns the files below a folder that patterns match, with what their contents are. The error is an *Error if
-// another attempt cannot do better.
+// Scan returns the files below a folder that patterns match, with the hashes of their contents. The error is an *Error
+// if another attempt cannot do better.
 func Scan(ctx context.Context, root *os.Root, patterns []string, limits Limits) ([]File, error) {
 	limits = limits.whole()
 	paths, err := Find("artifacts", root, patterns, limits.Files)

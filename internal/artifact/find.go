@@ -12,8 +12,8 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Find returns the paths of the files below a folder that patterns match, in their order; of a folder those in it. what
-// is the word for them in errors, of which those that a next attempt would have are *Error.
+// Find returns the sorted paths of the files below a folder that patterns match; a folder means the files in it. what
+// is the word for them in errors. Errors that a next attempt would have, too, are *Error.
 func Find(what string, root *os.Root, patterns []string, most int) ([]string, error) {
 	var paths []string
 	for _, pattern := range patterns {
@@ -48,7 +48,7 @@ func Find(what string, root *os.Root, patterns []string, most int) ([]string, er
 	return slices.Compact(paths), nil
 }
 
-// outside makes the error of a path one that says what is refused.
+// outside replaces the error of a path by one that names what is refused.
 func outside(what, path string, err error) error {
 	if strings.Contains(err.Error(), "escapes from parent") {
 		return wrong("%s: %q leads out of the folder of the step", what, path)

@@ -47,8 +47,8 @@ func (s *Store) Receive(ctx context.Context, of Attempt, files []File) (missing 
 	return nil, s.putList(ctx, of, files)
 }
 
-// ReceiveContent keeps a content that a worker sends. What is not what its name says, is cut off, or is larger than all
-// files of an attempt may be, is not kept.
+// ReceiveContent keeps a content that a worker sends. Content is not kept if it does not match its name, is cut off, or
+// is larger than all files of an attempt may be.
 func (s *Store) ReceiveContent(ctx context.Context, sum string, size int64, r io.Reader) error {
 	switch {
 	case !digest.MatchString(sum):

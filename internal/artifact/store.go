@@ -56,7 +56,7 @@ type Kept struct {
 	Files []File `json:"files"`
 }
 
-// Error is an error that another attempt would have, too: a pattern without a file, too many bytes, a way out of the
+// Error is an error that another attempt would have, too: a pattern without a file, too many bytes, a path out of the
 // folder.
 type Error struct{ msg string }
 
@@ -83,8 +83,8 @@ func (l Limits) whole() Limits {
 	return Limits{cmp.Or(l.Files, defaultFiles), cmp.Or(l.Bytes, defaultBytes)}
 }
 
-// Claim makes the bucket that of one database. What runs of another one have kept there would be removed, since this
-// one does not know them.
+// Claim reserves the bucket for one database. What runs of another one have kept there would be removed, since this one
+// does not know them.
 func (s *Store) Claim(ctx context.Context, database string) error {
 	const key = "database"
 	r, err := s.bucket.Get(ctx, key)
@@ -153,7 +153,7 @@ func (s *Store) putList(ctx context.Context, of Attempt, files []File) error {
 	return s.bucket.Put(ctx, listKey(of), bytes.NewReader(text), int64(len(text)))
 }
 
-// checkedReader fails at the end of a content that is not what its name says.
+// checkedReader fails at the end of content that does not match its name.
 type checkedReader struct {
 	ctx  context.Context
 	r    io.Reader
@@ -229,7 +229,7 @@ func (s *Store) List(ctx context.Context, run string) ([]Kept, error) {
 	return all, err
 }
 
-// read reads a list. Nil: it was removed meanwhile, or is not one.
+// read reads a list. Nil if it was removed meanwhile, or is not one.
 func (s *Store) read(ctx context.Context, key string) (*Kept, error) {
 	if path.Ext(key) != ".json" {
 		return nil, nil
@@ -252,8 +252,8 @@ func (s *Store) read(ctx context.Context, key string) (*Kept, error) {
 // youngest is how long content is kept that no run refers to: an attempt that keeps it has not written its list yet.
 const youngest = time.Hour
 
-// Sweep removes what runs have kept that are gone, and content that no other run refers to. It returns how many runs
-// that were.
+// Sweep removes the files of removed runs, and content to which no other run refers. It returns how many runs that
+// were.
 func (s *Store) Sweep(ctx context.Context, now time.Time, gone func(run string) (bool, error)) (int, error) {
 	lists := map[string][]string{}
 	err := s.bucket.List(ctx, "runs/", func(o Object) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// Branch is a line of execution in a body. Its steps are numbered apart from those of other branches, so that
+// Branch is a line of execution in a body. Its steps are numbered separately from those of other branches, so that
 // branches do not disturb each other's keys.
 type Branch struct {
 	prefix string         // the prefix of the keys of its steps; "" for the body itself
@@ -21,11 +21,11 @@ type Branch struct {
 	causes core.Causes    // the causes of its next decision; see causes.go
 	scope  *Scope         // the scope in which it began
 	scopes int            // scopes it has made so far
-	point  core.Point     // where it is, for what it publishes
+	point  core.Point     // its position, for the values that it publishes
 	path   []int          // the place in the code where it began; see next
 	steps  int            // places within it so far
-	undos  map[string]int // how often it has added each name to what is undone
-	undoes *Undo          // it takes what is to be undone; nil: it does not
+	undos  map[string]int // how often it has added each name to the list of things to undo
+	undoes *Undo          // it takes the list of things to undo; nil if it does not
 
 	ownScope bool  // it was begun by Go: the scope is its own
 	read     bool  // somebody has waited for its result
@@ -34,10 +34,10 @@ type Branch struct {
 	index  int // the index in Session.branches
 	state  branchState
 	until  func() bool // the condition that it waits for
-	busy   Call        // names that, for errors; zero: it runs
+	busy   Call        // names that, for errors; zero if it runs
 	soon   bool        // it waits for the instant of an end that the session knows; see Session.flush
 	ended  Signal
-	group  *items  // the items of pawl.Map; nil: none
+	group  *items  // the items of pawl.Map; nil if there is none
 	thread *Thread // the shell's side of it; the session does not use it
 }
 
@@ -50,7 +50,7 @@ const (
 	branchEnded
 )
 
-// Signal is what branches wait for: it is fired whenever that may have become true.
+// Signal is a condition for which branches wait: it is fired whenever the condition may have become true.
 type Signal struct{ waiting []*Branch }
 
 // Start calls the body: it returns its first branch, which runs. The limit is how long the body may take each time it
@@ -92,7 +92,7 @@ func (b *Branch) Key(name string) string {
 	return b.prefix + name
 }
 
-// Replays reports whether the branch is still in what is recorded.
+// Replays reports whether the branch is still within the recorded decisions.
 func (s *Session) Replays(b *Branch) bool {
 	return len(s.recorded) > 0 && b.cursor < len(s.recorded[b.prefix])
 }
@@ -103,7 +103,7 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 	spec := cmd.Spec
 	spec.Detached = sc.isDetached()
 	if st := s.steps[spec.Name]; st != nil && st.record.Kept {
-		st.asked = true // found by its key alone, for others of the run before are made again
+		st.asked = true // found by its key alone, since others of the earlier run are made again
 		b.moveOn(spec.Name)
 		return st
 	}
@@ -131,7 +131,7 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 	st.scope = sc
 	b.decided(st)
 	s.offer(st, fn)
-	if sc.isCancelled() { // another branch has cancelled the scope before this one came to the step again
+	if sc.isCancelled() { // another branch has cancelled the scope before this one reached the step again
 		s.CancelStep(st)
 	}
 	s.follow(b)
@@ -155,8 +155,8 @@ func (s *Session) offer(st *Step, fn Func) {
 	}
 }
 
-// sameStep reports whether two steps are the same, as far as a changed body is noticed by it: whether Describe says
-// the same of both.
+// sameStep reports whether two steps are the same for the detection of changed code: whether Describe gives the same
+// for both.
 func sameStep(a, b *core.StepSpec) bool {
 	if a.Kind != b.Kind || a.Name != b.Name {
 		return false
@@ -173,7 +173,7 @@ func sameStep(a, b *core.StepSpec) bool {
 	}
 }
 
-// Describe names a step, as far as a changed body is noticed by it.
+// Describe names a step for the detection of changed code.
 func Describe(spec *core.StepSpec) string {
 	switch spec.Kind {
 	case core.KindSleep:
@@ -200,7 +200,7 @@ func Describe(spec *core.StepSpec) string {
 	}
 }
 
-// changed ends the call because the code no longer decides what is recorded.
+// changed ends the call because the code no longer makes the recorded decisions.
 func (s *Session) changed(recorded, asked string) {
 	s.Stop(Stuck{Why: Changed, Recorded: recorded, Asked: asked})
 }
@@ -214,7 +214,7 @@ func (s *Session) Marked(key string) []byte {
 	return st.record.Output
 }
 
-// Mark records a decision that stands in no order.
+// Mark records a decision that has no place in an order.
 func (s *Session) Mark(key string, value []byte, causes core.Causes) {
 	s.note(TypeMark, key, core.Mark{Output: value, Causes: causes})
 }
@@ -248,7 +248,7 @@ func (s *Session) version(b *Branch, key string, oldest, newest int) int {
 		v = oldest
 	} else {
 		v = newest
-		s.Mark(key, []byte(strconv.Itoa(v)), core.Causes{}) // all of the run goes by it, so no retry drops it
+		s.Mark(key, []byte(strconv.Itoa(v)), core.Causes{}) // the whole run depends on it, so no retry drops it
 	}
 	if s.versions == nil {
 		s.versions = map[string]int{}
@@ -264,7 +264,7 @@ func (s *Session) versionKnown(key string) bool {
 	return ok || s.Marked(key) != nil
 }
 
-// Wait lets the branch wait until something holds. One of the signals fires whenever it may have become true. It
+// Wait makes the branch wait until a condition holds. One of the signals fires whenever it may have become true. It
 // reports whether the branch has to be stopped until Ready.Wake names it; otherwise it goes on at once.
 func (s *Session) Wait(b *Branch, what Call, until func() bool, on ...*Signal) bool {
 	if s.over() || until() {
@@ -342,7 +342,7 @@ func OutcomeOf(err error) Outcome {
 	return Outcome{Failed: true, Text: err.Error(), Err: err}
 }
 
-// EndBranch tells that a branch has returned.
+// EndBranch reports that a branch has returned.
 func (s *Session) EndBranch(b *Branch, out Outcome) {
 	if !s.takeOut(b, "branch", out) {
 		return
@@ -362,7 +362,8 @@ func (s *Session) EndBranch(b *Branch, out Outcome) {
 	s.settle()
 }
 
-// Return tells that the body has returned, and how that closes the run. While decisions are held back, so is this one.
+// Return reports that the body has returned, and how that closes the run. While decisions are held back, so is this
+// one.
 func (s *Session) Return(b *Branch, out Outcome, c core.Close) {
 	if !s.takeOut(b, "body", out) {
 		return
@@ -378,7 +379,7 @@ func (s *Session) Return(b *Branch, out Outcome, c core.Close) {
 	}
 }
 
-// closeRun sends how the body has returned, with what was decided before that.
+// closeRun sends the result of the body, with the decisions before it.
 func (s *Session) closeRun() {
 	s.send(append(s.ends, s.decision(s.closing, false)))
 	s.closing, s.phase, s.returned = nil, phaseReturned, true
@@ -406,7 +407,7 @@ func (s *Session) takeOut(b *Branch, what string, out Outcome) bool {
 	b.state = branchEnded
 	if !s.over() && s.Replays(b) {
 		asked := "the end of the " + what
-		if out.Failed { // it may be why, such as a result that the code of today cannot read
+		if out.Failed { // it may be the reason, such as a result that today's code cannot read
 			asked += " with the error " + strconv.Quote(out.Text)
 		}
 		s.changed(Describe(s.recorded[b.prefix][b.cursor].record.Spec), asked)

@@ -6,9 +6,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// A retry of a run goes back to a step that failed, and drops what the body decided after it had seen that. So each
-// decision is recorded with its causes: the failures that its branch has seen, itself or by waiting for another
-// branch. As long as no step fails there is nothing to record.
+// A retry of a run goes back to a step that failed, and drops the decisions that the body made after it had seen the
+// failure. So each decision is recorded with its causes: the failures that its branch has seen, itself or by waiting
+// for another branch. As long as no step fails there is nothing to record.
 //
 // A branch keeps only the last links of that chain. For example, "pay" failed, and the branch went on with "refund":
 //
@@ -16,7 +16,7 @@ import (
 //	"refund" is decided:   it has these causes, and those of what follows are {After: [refund]}
 //	"tell" is decided:     it follows from refund, and so from the failure of pay; then {After: [tell]}
 
-// saw notes that the branch knows how a step or a branch has ended.
+// saw notes that the branch knows the end of a step or a branch.
 func (b *Branch) saw(r *Result) {
 	st := r.step
 	if st == nil {
@@ -51,8 +51,8 @@ func failed(phase core.StepPhase) bool {
 	return phase == core.StepFailed || phase == core.StepTimedOut || phase == core.StepCancelled
 }
 
-// decided notes that the branch has decided a step, in this call or before. Where it follows from a failure, what the
-// branch decides next follows from it.
+// decided notes that the branch has decided a step, in this call or before. If it is a failure, the branch's next
+// decision follows from it.
 func (b *Branch) decided(st *Step) {
 	if len(b.causes.Saw) > 0 || len(b.causes.After) > 0 {
 		st.follows = true
@@ -60,7 +60,7 @@ func (b *Branch) decided(st *Step) {
 	}
 }
 
-// joined returns causes of which each is one of the two.
+// joined returns causes that are in one of the two.
 func joined(a, b core.Causes) core.Causes {
 	union := func(a, b []string) []string {
 		all := slices.Concat(a, b)

@@ -17,7 +17,7 @@ import (
 type Function struct {
 	// Body calls the function. It ends by Thread.Return.
 	Body      func(t *Thread)
-	TaskLimit time.Duration    // how long the body may take each time it goes on; 0: as the host says
+	TaskLimit time.Duration    // how long the body may take each time it goes on; 0: the host's value
 	Hooks     map[string]*Hook // the hooks by the names of their steps
 	Retry     *policy.Retry    // the retry policy of its runs
 	Execution *policy.Limit
@@ -34,15 +34,15 @@ type Hook struct {
 	Call func(ctx context.Context, p HookPayload) ([]byte, error)
 }
 
-// HookPayload is what a hook's attempt gets.
+// HookPayload is the input of a hook's attempt.
 type HookPayload struct {
 	Input   json.RawMessage `json:"input"`
 	Phase   core.RunPhase   `json:"phase"`
 	Failure *policy.Failure `json:"failure,omitempty"`
 }
 
-// decider decides for the runs of a Go workflow: their bodies decide the steps. What the workflow's options say is
-// looked up when it is needed, since a run may be read before its workflow is registered.
+// decider decides for the runs of a Go workflow: their bodies decide the steps. The workflow's options are looked up
+// when they are needed, since a run may be read before its workflow is registered.
 type decider struct {
 	workflow func() *Function
 	steps    atomic.Int32 // the number of steps of the run that ended most recently
@@ -50,7 +50,7 @@ type decider struct {
 
 var _ core.Decider = (*decider)(nil)
 
-// Definition returns the Go workflow of that name as the state machine sees it: without steps of its own.
+// Definition returns the Go workflow of that name for the state machine: without its own steps.
 func (h *Host) Definition(name string) *core.Definition {
 	return Definition(func() *Function { return h.cfg.Workflow(name) })
 }
@@ -118,7 +118,7 @@ func (d *decider) Decide(r *core.Run, closed []core.StepID, _ core.Time) []core.
 	w := d.workflow()
 	switch {
 	case w == nil && name != "":
-		// the end waits until the workflow is registered and says what its hook is
+		// the end waits until the workflow is registered and its hook is known
 		spec = HookSpec(name, policy.Policy{})
 	case w != nil && w.Hooks[name] != nil:
 		spec = w.Hooks[name].Spec
@@ -168,7 +168,7 @@ func (d *decider) Task(r *core.Run, s *core.Step, _ core.Time) ([]byte, *policy.
 	return b, nil
 }
 
-// hook returns the function of a hook's attempt; one that the code has no more does nothing.
+// hook returns the function of a hook's attempt; one that the code no longer has does nothing.
 func (h *Host) hook(t core.Task) Func {
 	w := h.cfg.Workflow(t.Workflow)
 	if w == nil || w.Hooks[t.StepName] == nil {

@@ -12,17 +12,28 @@ import (
 // Announces says that Execute looks for a step's function before the attempt begins.
 func (h *Host) Announces() {}
 
-// Execute runs an attempt of a local step or of a hook.
-func (h *Host) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
+// Execute runs an attempt of a local step or of a hook. Its frames are on the stack for as long as the attempt runs, so
+// what only some attempts need is in functions of its own.
+func (h *Host) Execute(ctx context.Context, t *core.Task, alive worker.Alive) worker.Result {
 	if t.Type == TypeHook {
-		return h.Call(ctx, nil, func() worker.Result { return h.cfg.Attempt(ctx, t, alive, h.hook(t)) })
+		return h.Call(ctx, nil, func() worker.Result { return h.cfg.Attempt(ctx, t, alive, h.hook(*t)) })
 	}
-	if k, fn := h.take(&t); fn != nil {
-		return h.perform(ctx, t, alive, k, fn)
+	k, fn := h.take(t)
+	if fn == nil {
+		var none worker.Result
+		if k, fn, none = h.wanted(ctx, t); fn == nil {
+			return none
+		}
 	}
+	return h.perform(ctx, t, alive, k, fn)
+}
+
+// wanted waits until the body comes to the function of an attempt. If it does not, the attempt has the result that
+// wanted returns.
+func (h *Host) wanted(ctx context.Context, t *core.Task) (*Search, Func, worker.Result) {
 	for ctx.Err() == nil {
 		got := make(chan finding, 1)
-		k := h.Search(t, func(a Answer, fn Func) { got <- finding{a, fn} })
+		k := h.Search(*t, func(a Answer, fn Func) { got <- finding{a, fn} })
 		if k == nil {
 			<-ctx.Done() // the pool is about to be closed as well
 			break
@@ -33,17 +44,17 @@ func (h *Host) Execute(ctx context.Context, t core.Task, alive worker.Alive) wor
 		case <-ctx.Done():
 			f.answer = LookAgain
 		}
-		if f.answer == LookAgain {
+		switch f.answer {
+		case Found:
+			return k, f.fn, worker.Result{}
+		case NotReached:
 			k.End()
-			continue
-		}
-		if f.answer == NotReached {
+			return nil, nil, notReached()
+		case LookAgain:
 			k.End()
-			return notReached()
 		}
-		return h.perform(ctx, t, alive, k, f.fn)
 	}
-	return notBegun(ctx)
+	return nil, nil, notBegun(ctx)
 }
 
 // take looks for the function of an attempt in a session that knows it already, as most do. Nil: Search has to be
@@ -59,12 +70,12 @@ func (h *Host) take(t *core.Task) (*Search, Func) {
 		return nil, nil
 	}
 	fn, _ := l.session.Want(t.StepName, t.Token.Step)
-	return &Search{live: l, step: t.StepName}, fn
+	return &Search{live: l.self, step: t.StepName}, fn
 }
 
-// perform calls the function of an attempt that has found it. The body hears that the attempt needs it no longer after
-// it has heard of the attempt's end, which may be what it waits for.
-func (h *Host) perform(ctx context.Context, t core.Task, alive worker.Alive, k *Search, fn Func) worker.Result {
+// perform calls the function of an attempt that has found it. The body learns that the attempt no longer needs it after
+// it has learned of the attempt's end, for which it may be waiting.
+func (h *Host) perform(ctx context.Context, t *core.Task, alive worker.Alive, k *Search, fn Func) worker.Result {
 	if !worker.Announce(ctx) {
 		k.End()
 		return notBegun(ctx)

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// EngineCalls is what a host needs of an engine. None of it may block.
+// EngineCalls is the part of an engine that a host needs. None of them may block.
 type EngineCalls interface {
 	Do(run core.RunID, body *engine.Body, inputs []core.Input, done func(error))
 	Consult(run core.RunID)
@@ -33,21 +33,22 @@ type Config struct {
 	// Workflow finds a workflow by its name, nil if it is not registered. It must not call the host.
 	Workflow func(name string) *Function
 	// Attempt runs the function of a local step or of a hook, in a goroutine of its own.
-	Attempt func(ctx context.Context, t core.Task, alive worker.Alive, fn Func) worker.Result
+	Attempt func(ctx context.Context, t *core.Task, alive worker.Alive, fn Func) worker.Result
 	// Lost is the result of an attempt whose function has ended its goroutine instead of returning.
 	Lost worker.Result
 	// StuckError makes the error that users get of why a body cannot go on. It must not call the host.
 	StuckError func(*Stuck) error
-	// Rehearsal says that bodies are only replayed: what is recorded and not asked for again is a change of the code.
+	// Rehearsal means that bodies are only replayed: a recorded decision that they do not make again is a change of the
+	// code.
 	Rehearsal bool
-	// Stopped is told when a body cannot go on.
+	// Stopped is called when a body cannot go on.
 	Stopped func(run core.RunID, err error)
 	Shell   Shell // default: goroutines and the clock of the process
 }
 
 // Host runs the bodies of an engine's Go workflows. It is the engine's Bodies and the executor of local steps and
-// hooks, and stands between the workers and the engine so that the end of an attempt and what the body makes of it
-// are one commit.
+// hooks. It is between the workers and the engine so that the end of an attempt and the body's reaction to it are one
+// commit.
 //
 // It locks the table for short times only, and may do so while a session is locked; never the other way around.
 type Host struct {
@@ -56,7 +57,7 @@ type Host struct {
 	engine EngineCalls
 	ctx    context.Context
 	cancel context.CancelFunc
-	// abandon is what becomes of attempts whose functions do not heed their contexts.
+	// abandon is the treatment of attempts whose functions ignore their contexts.
 	abandon *worker.Abandon
 
 	follow Follow
@@ -75,8 +76,8 @@ var (
 	_ worker.Confirmer = (*Host)(nil)
 )
 
-// NewHost returns a host. The values of the context are those of the bodies' contexts. It may be used when it knows
-// its engine; see [Host.Attach].
+// NewHost returns a host. The values of the context are those of the bodies' contexts. It can be used once it knows its
+// engine; see [Host.Attach].
 func NewHost(ctx context.Context, cfg Config) *Host {
 	h := &Host{cfg: cfg, shell: cfg.Shell, table: NewTable[*liveSession](), asked: map[core.RunID][]*Asked{}}
 	h.turns = turns{most: cfg.Turns, listed: map[core.RunID]bool{}, called: map[core.RunID]bool{}}
@@ -91,21 +92,21 @@ func NewHost(ctx context.Context, cfg Config) *Host {
 	return h
 }
 
-// Attach tells the host its engine.
+// Attach gives the host its engine.
 func (h *Host) Attach(e EngineCalls) { h.engine = e }
 
-// Follow is told of calls of bodies, with the lease of their latest news. Its functions may be nil.
+// Follow is called for calls of bodies, with the lease of their latest news. Its functions may be nil.
 type Follow struct {
 	Gone    func(run core.RunID, lease any) // a call has ended. The session is locked, so it must not block
-	Again   func(run core.RunID, lease any) // the body has to be called again; default: the engine is asked for that
+	Again   func(run core.RunID, lease any) // the body has to be called again; default: the engine is asked to do it
 	Stopped func(run core.RunID, err error) // the body cannot go on
 }
 
-// Follow says who follows the calls of bodies. Call it before the host is used.
+// Follow sets who follows the calls of bodies. Call it before the host is used.
 func (h *Host) Follow(f Follow) { h.follow = f }
 
-// open returns a run's session, and makes one where there is none. It returns nil once the host is closed, and while
-// the run waits for its turn; urgent runs do not wait.
+// open returns a run's session, and makes one if there is none. It returns nil once the host is closed, and while the
+// run waits for its turn; urgent runs do not wait.
 func (h *Host) open(run core.RunID, urgent bool) (l *liveSession, fresh bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -184,7 +185,7 @@ func (h *Host) callAgain(run core.RunID, lease any, pause time.Duration) {
 // Consult brings news of a run. It is called by the engine's loop.
 func (h *Host) Consult(n engine.News) (decides bool) { return h.ConsultFor(n, nil) }
 
-// ConsultFor works as Consult. The lease, for which the news were told, comes back when the call of the body has ended.
+// ConsultFor works as Consult. The lease of the news is returned when the call of the body has ended.
 func (h *Host) ConsultFor(n engine.News, lease any) (decides bool) {
 	var l *liveSession
 	fresh := false
@@ -213,8 +214,8 @@ func (h *Host) ConsultFor(n engine.News, lease any) (decides bool) {
 	}
 }
 
-// CanBegin reports whether the function of a task is at hand: for a local step that its run's body has asked for it,
-// for a hook that its workflow is registered. A body that is not there is called, and says when it comes to the
+// CanBegin reports whether the function of a task is available: for a local step, its run's body has asked for the
+// step; for a hook, its workflow is registered. A body that is not in memory is called, and reports when it reaches the
 // step.
 func (h *Host) CanBegin(run core.RunID, workflow, step, taskType string) bool {
 	switch taskType {
@@ -290,7 +291,7 @@ func end(all []*liveSession) {
 	}
 }
 
-// Registered tells the host that a workflow was registered. Stuck bodies are called again, since they may need it.
+// Registered notes that a workflow was registered. Stuck bodies are called again, since they may need it.
 func (h *Host) Registered() {
 	h.mu.Lock()
 	all := h.table.All()
@@ -299,7 +300,7 @@ func (h *Host) Registered() {
 		l.lock()
 		if l.session.phase == phaseStuck {
 			l.session.Retry()
-			h.clearStuck(l.session.run) // it may have been this workflow that was missing: the call says what is left
+			h.clearStuck(l.session.run) // it may have been this workflow that was missing: the call shows what else is
 		}
 		l.unlock()
 	}
@@ -322,14 +323,14 @@ func (h *Host) Problems() map[core.RunID]error {
 	return h.table.Problems()
 }
 
-// Sessions counts the calls of bodies that the host knows of.
+// Sessions returns the number of calls of bodies that the host knows.
 func (h *Host) Sessions() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.table.Len()
 }
 
-// tell says that a body cannot go on.
+// tell reports that a body cannot go on.
 func (h *Host) tell(run core.RunID, p problem) {
 	h.cfg.Log.Error("a workflow's body cannot go on and is called again", "id", "body-stuck",
 		"run", run.String(), "in", p.pause.String(), "error", p.err)

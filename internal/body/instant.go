@@ -5,7 +5,7 @@ import "github.com/pawl-dev/pawl/internal/core"
 // instant is the latest end that a branch has seen. An end that is not durable has no instant yet.
 type instant struct {
 	now  core.Time
-	last *Step   // an end that is not in now; nil: none
+	last *Step   // an end that is not in now; nil if there is none
 	more []*Step // further ends that are not in now
 }
 
@@ -25,7 +25,7 @@ func (i *instant) sees(st *Step) {
 	}
 }
 
-// joins takes in what another branch has seen.
+// joins adds the instants that another branch has seen.
 func (i *instant) joins(other *instant) {
 	i.now = max(i.now, other.now)
 	if other.last != nil {
@@ -36,7 +36,7 @@ func (i *instant) joins(other *instant) {
 	}
 }
 
-// fold takes in the instants of ends that have one by now, and returns an end that has none; nil: there is none.
+// fold adds the instants of ends that have one by now, and returns an end that has none, or nil if there is none.
 func (i *instant) fold() (open *Step) {
 	if i.last == nil {
 		return nil

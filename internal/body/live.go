@@ -10,19 +10,21 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// maxStaying is how many bodies a host may have so that those whose steps wait for a worker stay. With more of them,
-// the memory counts more than the time for calling them again. It is about 100 MiB.
+// maxStaying is how many bodies a host may have so that those whose steps wait for a worker stay. Beyond that, memory
+// matters more than the time for calling them again. It is about 100 MiB.
 const maxStaying = 10_000
 
-// liveSession is a session with what it needs besides: a lock, timers, and goroutines for its branches.
+// liveSession is a session with its lock, its timers, and the goroutines of its branches.
 type liveSession struct {
 	host *Host
 
 	atWork  bool         // its turn is not over; the host's lock guards it
 	touched atomic.Int64 // the host's beat when this was last locked
+	// self is nil once the session is of no more use: attempts that still run then keep nothing of it in memory.
+	self *atomic.Pointer[liveSession]
 
 	mu       sync.Mutex
-	ctx      context.Context // the body's context, done when it is unwound; nil: nobody has asked for it
+	ctx      context.Context // the body's context, done when it is unwound; nil if nobody has asked for it
 	cancel   context.CancelFunc
 	unwound  bool
 	session  *Session
@@ -32,10 +34,10 @@ type liveSession struct {
 	stale    [timers]int // calls of alarms that are on their way although they were stopped
 	searches []*Search   // the searches of attempts that wait for their functions
 	retired  bool
-	problems []problem // the problems to tell when the lock is free
+	problems []problem // the problems to report when the lock is free
 }
 
-// problem is why a body cannot go on, and when it is called again.
+// problem is the reason why a body cannot go on, and when it is called again.
 type problem struct {
 	err   error
 	pause time.Duration
@@ -43,8 +45,9 @@ type problem struct {
 
 // newLiveSession returns a session that waits for news.
 func (h *Host) newLiveSession(run core.RunID, generation int) *liveSession {
-	l := &liveSession{host: h, session: NewSession(run, generation), atWork: true}
-	l.session.rehearsed = h.cfg.Rehearsal
+	l := &liveSession{host: h, session: NewSession(run, generation), atWork: true, self: &atomic.Pointer[liveSession]{}}
+	l.self.Store(l)
+	l.session.rehearsed, l.session.leased = h.cfg.Rehearsal, h.follow.Gone != nil
 	l.touched.Store(h.turns.beat.Load())
 	return l
 }
@@ -73,9 +76,8 @@ func (l *liveSession) unwind() {
 	}
 }
 
-// unlock carries out what the session has ready, and lets go of it. The order in which the engine hears of
-// decisions is that in which they were made, so it is told under the lock; the functions of users are called
-// without it.
+// unlock carries out the ready work of the session, and unlocks it. The engine must get decisions in the order in which
+// they were made, so it is called under the lock; the functions of users are called without it.
 func (l *liveSession) unlock() {
 	for r := l.session.Ready(); r != nil; r = l.session.Ready() {
 		l.carryOut(r)
@@ -132,6 +134,7 @@ func (l *liveSession) carryOut(r *Ready) {
 	if r.Gone {
 		h.drop(l)
 		l.retired = true
+		l.self.Store(nil)
 		l.answerAll(LookAgain)
 		if h.follow.Gone != nil {
 			h.follow.Gone(s.run, l.lease)
@@ -167,7 +170,7 @@ func (l *liveSession) launch(b *Branch, f func(*Thread)) *Thread {
 	return t
 }
 
-// doneWith returns what the engine's loop calls when it has taken the inputs. Callers of updates have to look again if
+// doneWith returns what the engine's loop calls when it has taken the inputs. Callers of updates have to check again if
 // one was answered, and if something was refused: the run may be paused.
 func (l *liveSession) doneWith(inputs []core.Input) func(error) {
 	answered := answers(inputs)
@@ -239,22 +242,22 @@ func (l *liveSession) stuck(why *Stuck) {
 
 // Search is an attempt's search for its function.
 type Search struct {
-	live *liveSession
+	live *atomic.Pointer[liveSession]
 	step string
 	tell func(Answer, Func)
 	over bool
 }
 
-// Answer is what comes of a search.
+// Answer is the result of a search.
 type Answer uint8
 
 const (
 	Found      Answer = iota
-	NotReached        // the body has not come to the step, and rests: give the attempt back
+	NotReached        // the body has not reached the step, and is idle: give the attempt back
 	LookAgain         // this call of the body has ended: look for the next one
 )
 
-// Search looks for the function of a local step's attempt. The answer is told once, perhaps before Search returns,
+// Search looks for the function of a local step's attempt. The answer is given once, perhaps before Search returns,
 // with the session locked. It returns nil once the host is closed.
 func (h *Host) Search(t core.Task, tell func(Answer, Func)) *Search {
 	l := h.session(t.Token.Run, true)
@@ -263,7 +266,7 @@ func (h *Host) Search(t core.Task, tell func(Answer, Func)) *Search {
 	}
 	l.lock()
 	defer l.unlock()
-	k := &Search{live: l, step: t.StepName, tell: tell}
+	k := &Search{live: l.self, step: t.StepName, tell: tell}
 	fn, waits := l.session.Want(t.StepName, t.Token.Step)
 	switch {
 	case fn != nil:
@@ -278,18 +281,22 @@ func (h *Host) Search(t core.Task, tell func(Answer, Func)) *Search {
 	return k
 }
 
-// End says that the attempt is over, or searches no more: it needs this call of the body no longer. Only the first call
-// counts.
+// End reports that the attempt is over, or no longer searches: it no longer needs this call of the body. Only the first
+// call counts.
 func (k *Search) End() {
-	k.live.lock()
-	defer k.live.unlock()
+	l := k.live.Load()
+	if l == nil {
+		return
+	}
+	l.lock()
+	defer l.unlock()
 	if !k.over {
 		k.over = true
-		k.live.session.AttemptOver()
+		l.session.AttemptOver()
 	}
 }
 
-// found hands a step's function to the attempts that wait for it.
+// found passes a step's function to the attempts that wait for it.
 func (l *liveSession) found(st *Step) {
 	l.searches = slices.DeleteFunc(l.searches, func(k *Search) bool {
 		if k.step != st.key {

@@ -2,8 +2,8 @@ package body
 
 import "github.com/pawl-dev/pawl/internal/core"
 
-// Publish shows a value to whoever looks at the run, in place of the one before. It is recorded with what the body
-// decides next.
+// Publish shows a value to the readers of the run, in place of the one before. It is recorded with the body's next
+// decision.
 func (t *Thread) Publish(value []byte) error {
 	if err := t.enter(Named("pawl.State")); err != nil {
 		return err
@@ -22,7 +22,7 @@ func (s *Session) publish(b *Branch, value []byte) {
 		return
 	}
 	if st := s.steps[before.After]; st != nil && !st.asked {
-		return // the last value came after a step that was kept, and that the branch will come to
+		return // the last value came after a step that was kept, and that the branch will reach
 	}
 	cmd := core.Publish{Branch: b.prefix, After: b.point.After, Count: b.point.Count, Value: value}
 	if last := len(s.commands) - 1; last >= 0 {
@@ -34,5 +34,5 @@ func (s *Session) publish(b *Branch, value []byte) {
 	s.commands = append(s.commands, cmd)
 }
 
-// moveOn notes that the branch has come to its next decision.
+// moveOn notes that the branch has reached its next decision.
 func (b *Branch) moveOn(key string) { b.point = core.Point{After: key} }

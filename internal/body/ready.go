@@ -7,21 +7,21 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// Ready is what a session wants done. The shell takes it after each input and carries it out, in the order of the
-// fields, before the session gets its next input.
+// Ready is the work that a session wants done. The shell takes it after each input and carries it out, in the order of
+// the fields, before the session gets its next input.
 type Ready struct {
 	// Start: all of the run is known. The shell calls Session.Start, or Session.Stop where its workflow is not known.
 	Start bool
-	// Begin are recorded steps that the body has come to: their attempts, which had to wait for their functions,
-	// can begin.
+	// Begin are recorded steps that the body has reached: their attempts, which had to wait for their functions, can
+	// begin.
 	Begin []core.StepID
-	// Found are steps that the body has come to and whose functions attempts have asked for by Session.Want.
+	// Found are steps that the body has reached and whose functions attempts have requested with Session.Want.
 	Found []*Step
-	// GiveBack: the body rests, and has not come to the steps whose functions attempts wait for.
+	// GiveBack: the body is idle, and has not reached the steps whose functions attempts wait for.
 	GiveBack bool
 	// Send are inputs for the engine, as one commit. Its answer goes to Session.Answered.
 	Send []core.Input
-	// Report are ends of attempts for the engine that are no part of a commit.
+	// Report are ends of attempts for the engine that are not part of a commit.
 	Report []core.Input
 	// Refused are updates that the body does not accept.
 	Refused []Refusal
@@ -31,9 +31,9 @@ type Ready struct {
 	Wake []*Branch
 	// Rests: the body waits, and not for a worker or an attempt.
 	Rests bool
-	// Returned: the body has returned, and nothing keeps it from going on any more.
+	// Returned: the body has returned, and nothing prevents that any longer.
 	Returned bool
-	// Stuck says why the body cannot go on, nil if it can. The shell calls Session.RetryAfter.
+	// Stuck explains why the body cannot go on, nil if it can. The shell calls Session.RetryAfter.
 	Stuck *Stuck
 	// Gone: the session is of no more use, and the table forgets it. Attempts that wait for a function ask its
 	// successor.
@@ -65,7 +65,7 @@ type TimerChange struct {
 	After time.Duration // the time to it, for TimerSet
 }
 
-// TimerOp is what is done with a timer.
+// TimerOp is an operation on a timer.
 type TimerOp uint8
 
 const (
@@ -74,7 +74,7 @@ const (
 	TimerStop          // it does not fire
 )
 
-// Stuck says why a body cannot go on.
+// Stuck explains why a body cannot go on.
 type Stuck struct {
 	Why             Why
 	Run             core.RunID
@@ -82,7 +82,7 @@ type Stuck struct {
 	Recorded, Asked string        // the names, for Changed and Unreadable; Asked also for Unencodable
 	Err             error         // the codec's error, for Unreadable and Unencodable
 	Limit           time.Duration // the limit, for Overdue
-	Stack           string        // the stack of the goroutines that ran, for Overdue, where the shell knows them
+	Stack           string        // the stack of the goroutines that ran, for Overdue, if the shell knows them
 }
 
 // Why is a reason for a body not to go on.
@@ -90,13 +90,13 @@ type Why uint8
 
 const (
 	Changed     Why = iota // its code asks for something else than is recorded
-	Overdue                // it did not come to its next step within the task limit
+	Overdue                // it did not reach its next step within the task limit
 	Unknown                // its workflow is not registered
 	Unreadable             // its code cannot read a value that is recorded
 	Unencodable            // the codec cannot encode a value for now
 )
 
-// Error says it to people who work on the runtime; users get the errors of package pawl.
+// Error describes it for developers of the runtime; users get the errors of package pawl.
 func (s *Stuck) Error() string {
 	switch s.Why {
 	case Changed:

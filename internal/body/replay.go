@@ -7,15 +7,15 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// A body that is called again comes to its recorded decisions first: to those of each branch in their order. Until all
-// branches have come to all of them, what the body decides anew is held back. For if a decision is left that no branch
-// comes to, the code has changed, and a new decision may be an old one by another name: the charge of a branch that is
+// A body that is called again first repeats its recorded decisions: those of each branch in their order. Until all
+// branches have reached all of them, the body's new decisions are held back. For if a decision is left that no branch
+// reaches, the code has changed, and a new decision may be an old one with another name: the charge of a branch that is
 // called differently now. When all branches wait, it is known.
 
 // holds reports whether new decisions are held back.
 func (s *Session) holds() bool { return s.unread > 0 && !s.released }
 
-// next returns the branch's next recorded decision; nil: it has come to all.
+// next returns the branch's next recorded decision, or nil if it has reached all.
 func (s *Session) next(b *Branch) *Step {
 	if !s.Replays(b) {
 		return nil
@@ -23,7 +23,7 @@ func (s *Session) next(b *Branch) *Step {
 	return s.recorded[b.prefix][b.cursor]
 }
 
-// follow notes that the branch has come to its next recorded decision. With the last one of all, decisions are no
+// follow notes that the branch has reached its next recorded decision. After the last of all of them, decisions are no
 // longer held back.
 func (s *Session) follow(b *Branch) {
 	st := s.recorded[b.prefix][b.cursor]
@@ -40,9 +40,9 @@ func (s *Session) follow(b *Branch) {
 	}
 }
 
-// allRead reports whether the body may go on now that all its branches wait. If none of them has come to a recorded
-// decision, the code has changed, and the session is stuck. But where an operator has restarted a step, the body waits
-// for its end a second time, and comes to what it decided after the first one only then.
+// allRead reports whether the body may go on now that all its branches wait. If none of them has reached a recorded
+// decision, the code has changed, and the session is stuck. But if an operator has restarted a step, the body waits for
+// its end a second time, and only then reaches the decisions that followed the first one.
 func (s *Session) allRead() bool {
 	if s.unread == 0 {
 		return true
@@ -76,7 +76,7 @@ func (s *Session) askedInstead() string {
 	return "nothing more"
 }
 
-// firstUnread returns the first recorded decision that no branch has come to.
+// firstUnread returns the first recorded decision that no branch has reached.
 func (s *Session) firstUnread() *Step {
 	var first *Step
 	for _, list := range s.recorded {
@@ -105,7 +105,7 @@ func (s *Session) BeginBranch(parent *Branch, key string) *Branch {
 	return s.Spawn(parent, key)
 }
 
-// expected returns what is recorded where the body asks for something that is recorded elsewhere.
+// expected returns the recorded decision at this place, if the body asks for something that is recorded elsewhere.
 func (s *Session) expected(next, known *Step) *Step {
 	if next != nil {
 		return next
@@ -143,7 +143,7 @@ func (g *items) room() int {
 	return max(min(g.count, g.ended+g.atOnce)-g.begun, 0) // the limit may be lower than when the branches were recorded
 }
 
-// round decides how many items begin now, if any. ok is false if something else is recorded; the session is stuck
+// round decides how many items begin now, if any. ok is false if another decision is recorded; the session is stuck
 // then.
 func (s *Session) round(parent *Branch, g *items) (n int, ok bool) {
 	if g.begun == g.count {
@@ -174,7 +174,7 @@ func (s *Session) round(parent *Branch, g *items) (n int, ok bool) {
 }
 
 // missing checks the items that have not begun although none has failed: the body had gone on without them, so there
-// were fewer when it did. It reports whether there are any; the session is stuck then.
+// were fewer items then. It reports whether there are any; the session is stuck then.
 func (s *Session) missing(parent *Branch, g *items) bool {
 	if g.begun == g.count || g.failed {
 		return false

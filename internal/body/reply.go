@@ -19,24 +19,25 @@ type Pending interface {
 
 // Asking asks bodies for replies to updates.
 type Asking struct {
-	// State tells what a run knows of an update.
+	// State returns what a run knows of an update.
 	State func(ctx context.Context, run core.RunID, name, id string) (engine.UpdateState, error)
 	Ask   func(run core.RunID, u Update) Pending
 	// HasBody reports whether a workflow with that definition is a function.
 	HasBody func(workflow string, definition core.DefinitionID) bool
 }
 
-// Reply is what became of an update.
+// Reply is what happened to an update.
 type Reply struct {
 	Run      core.RunID
 	Output   []byte
 	Failure  *policy.Failure
 	Refused  bool // the body did not accept it
-	Open     bool // there is none yet, and the caller waits no more
+	Open     bool // there is none yet, and the caller no longer waits
 	Accepted bool // the body works on it; for Open
 }
 
-// Update asks the run, or one that follows it in its chain, and waits until it has replied or ctx is done.
+// Update sends the update to the run, or to one that follows it in its chain, and waits until it has replied or ctx is
+// done.
 func (a Asking) Update(ctx context.Context, run core.RunID, u Update) (Reply, error) {
 	for {
 		reply, next, err := a.ask(ctx, run, u)

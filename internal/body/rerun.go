@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// Rerun returns the results that a new run takes from an earlier one: those of all steps but the named ones and those
-// that did not succeed. With from, one step is named, and the results of those that began before it are kept. A name
-// includes its repetitions: "charge" for "charge#2". Errors: CodeConflict, CodeNotFound.
+// Rerun returns the results that a new run takes from an earlier one: those of all steps except the named ones and
+// those that did not succeed. With from, one step is named, and the results of those that began before it are kept. A
+// name includes its repetitions: "charge" for "charge#2". Errors: CodeConflict, CodeNotFound.
 func Rerun(r *core.Run, steps []string, from bool) ([]core.Kept, error) {
 	if !r.Phase.Closed() {
 		return nil, &api.Error{
@@ -40,7 +40,7 @@ func Rerun(r *core.Run, steps []string, from bool) ([]core.Kept, error) {
 			!slices.Contains(steps, s.Spec.Name) {
 			keep = append(keep, core.Kept{
 				Def: -1, Spec: s.Spec, Name: s.Spec.Name, Item: -1,
-				Phase: s.Phase, Output: s.Output,
+				Phase: s.Phase, Output: s.Output, Actor: core.SentBy(r, s.ID),
 			})
 		}
 	}

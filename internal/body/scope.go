@@ -11,21 +11,21 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Scope is a part of a body that can be cancelled: what branches ask for in it ends with it. Nil is the whole body,
-// whose end is that of its run.
+// Scope is a part of a body that can be cancelled: the steps that branches ask for in it end with it. Nil is the whole
+// body, whose end is that of its run.
 type Scope struct {
 	parent    *Scope
-	by        *Branch // the branch that made it; what is cancelled follows from the failures that it has seen
+	by        *Branch // the branch that made it; a cancel follows from the failures that it has seen
 	key       string  // the key of the mark that records its cancel
 	cancelled bool
 	// The place of the mark among the recorded steps is at. Steps that are recorded after it were decided when the
 	// scope had been cancelled. NoStep: the mark was not recorded when this call of the body began.
 	at core.StepID
-	// detached: what is asked for in it goes on when scopes around it are cancelled, and when the run stops.
+	// detached: its steps go on when scopes around it are cancelled, and when the run stops.
 	detached bool
 }
 
-// aside is the scope of what goes on whatever ends around it.
+// aside is the scope of steps that go on whatever ends around them.
 var aside = &Scope{detached: true}
 
 // isDetached reports whether the end of the run leaves the scope alone.
@@ -54,8 +54,8 @@ func (sc *Scope) isCancelled() bool {
 	return false
 }
 
-// newScope returns a scope in another one. Where its cancel is recorded it is cancelled from the beginning: another
-// branch may come to a step in it before the branch that cancels it comes to that again.
+// newScope returns a scope in another one. If its cancel is recorded, it is cancelled from the beginning: another
+// branch may reach a step in it before the branch that cancels it does so again.
 func (s *Session) newScope(by *Branch, parent *Scope, key string) *Scope {
 	sc := &Scope{by: by, parent: parent, key: key, at: core.NoStep}
 	if s.Marked(key) != nil {
@@ -70,8 +70,8 @@ func (s *Session) NewScope(b *Branch, parent *Scope) *Scope {
 	return s.newScope(b, parent, b.prefix+"scope["+strconv.Itoa(b.scopes)+"]")
 }
 
-// CancelScope ends what is open in a scope. That it did is recorded, so that a body that is called again finds the same
-// steps before it and after it.
+// CancelScope ends the open steps in a scope. The cancel is recorded, so that a body that is called again finds the
+// same steps before it and after it.
 func (s *Session) CancelScope(sc *Scope) {
 	if st := s.steps[sc.key]; st != nil && st.mark {
 		st.asked = true
@@ -94,7 +94,7 @@ func (s *Session) CancelScope(sc *Scope) {
 }
 
 // isCancel reports whether a recorded step is the cancel of a scope that the body made. The scope of a branch itself,
-// with the number 0, is cancelled for the body, and not always by code that a replay comes to.
+// with the number 0, is cancelled for the body, and not always by code that a replay reaches.
 func isCancel(st *Step) bool {
 	name := st.key[strings.LastIndexByte(st.key, '/')+1:]
 	return st.mark && strings.HasPrefix(name, "scope[") && name != "scope[0]"
@@ -143,7 +143,7 @@ func (s *Session) refusal(b *Branch, sc *Scope, spec *core.StepSpec) *Step {
 	}
 	stop := s.head.Stop
 	if sc != nil || stop != nil && next < stop.From {
-		stop = nil // it is detached, or was asked for before
+		stop = nil // it is detached, or was requested before
 	}
 	switch { // the earlier end counts: a branch may have asked between the two
 	case stop != nil && (!cancelled || first >= stop.From) && stop.Phase == core.RunTimedOut:
@@ -167,8 +167,8 @@ func refused(spec *core.StepSpec, phase core.StepPhase, f *policy.Failure) *Step
 	return &Step{key: spec.Name, record: record, closed: true, confirmed: true, refused: true}
 }
 
-// WithCancel returns the thread with a scope of its own, and what cancels it. Where the thread cannot be used now it
-// returns the thread itself, whose next call says so.
+// WithCancel returns the thread with a new scope, and the function that cancels it. If the thread cannot be used now,
+// it returns the thread itself, whose next call returns the error.
 func (t *Thread) WithCancel() (*Thread, func()) {
 	if t.enter(Named("pawl.WithCancel")) != nil {
 		return t, func() {}
@@ -193,7 +193,7 @@ func (l *liveSession) cancelScope(sc *Scope) {
 	l.session.settle() // the branch that cancels may be one that the session does not know
 }
 
-// Cancel ends what the result is waited for of: the step, or all that its branch does.
+// Cancel ends the work behind the result: the step, or all steps of its branch.
 func (r *Result) Cancel() {
 	r.live.lock()
 	defer r.live.unlock()

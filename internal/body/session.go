@@ -36,6 +36,10 @@ const (
 	// IdleTime is how long a body that waits keeps its goroutines. Then it is unwound, and called again when it has
 	// something to do.
 	IdleTime = 100 * time.Millisecond
+	// AttemptTime is the same for a body that waits for its own local step, which runs: calling the body again costs
+	// more than a short step, and a long one does not need it. The attempt has its function, and goes on without the
+	// body.
+	AttemptTime = 5 * time.Second
 	// QueuedTime is the same for a body with a local step that waits for a worker. Its function is soon needed, and is
 	// nowhere but in this call of the body. If the body were unwound, each free worker would have all waiting bodies
 	// called again, to find out whose function it can get.
@@ -61,6 +65,7 @@ type Session struct {
 	phase     phase
 	returned  bool  // the body has returned; it stays so when the session ends
 	rehearsed bool  // it is only replayed
+	leased    bool  // its end gives the run back, so it has to outlive attempts that run
 	invalid   error // the first call of the body's that makes no sense
 
 	steps    map[string]*Step
@@ -78,6 +83,8 @@ type Session struct {
 	attempts  int // attempts of local steps that need this session
 	queued    int // local steps of this call that wait for a worker
 	pending   int // commits on their way to the engine
+
+	waited time.Duration // the length of the idle time so far, once TimerIdle has fired
 
 	offers   []*Update // updates that no branch has yet
 	takers   []*Step   // waits for updates
@@ -396,18 +403,12 @@ func (s *Session) Fired(t Timer) {
 			s.flush()
 		}
 	case TimerIdle:
-		// While decisions are on their way it stays, since its successor must not decide them again.
-		if s.idle() && s.pending == 0 {
-			s.End()
-		}
+		leaveMemory(s)
 	case TimerRetry:
 		s.Retry()
 	case TimerTurn: // no session has it
 	}
 }
-
-// idle reports whether all branches wait, and no attempt needs the session.
-func (s *Session) idle() bool { return !s.over() && s.running == 0 && s.attempts == 0 }
 
 // Stop ends the call because the body cannot go on. The session stays known, so that the body is not called again
 // at once.

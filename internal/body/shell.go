@@ -11,11 +11,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// Shell is where a host's timers and goroutines come from: those of the process, or the simulation's in virtual time.
+// Shell provides a host's timers and goroutines: those of the process, or the simulation's in virtual time.
 type Shell interface {
 	// AfterFunc calls f once, after d. A simulation wants to know whose timer it is, and which.
 	AfterFunc(run core.RunID, t Timer, d time.Duration, f func()) Alarm
-	// Go begins to call f in a goroutine of its own, for a branch of the run's body.
+	// Go begins to call f in a new goroutine, for a branch of the run's body.
 	Go(run core.RunID, f func()) Goroutine
 	// Stacks returns the stacks of goroutines, for people.
 	Stacks(of []Goroutine) string
@@ -27,7 +27,7 @@ type Alarm interface {
 	Reset(d time.Duration) bool
 }
 
-// Goroutine is what executes a branch.
+// Goroutine executes a branch.
 type Goroutine interface {
 	// Park blocks the goroutine, which calls it, until Unpark is called, which may come first.
 	Park()

@@ -11,8 +11,8 @@ import (
 // maxPause is the longest pause before a body that is stuck is called again.
 const maxPause = 10 * time.Minute
 
-// Table is what a host keeps of its runs: their sessions, and why bodies are stuck. Like a session it has no lock
-// and no clock. S is what the host keeps of a session.
+// Table holds a host's state of its runs: their sessions, and why bodies are stuck. Like a session it has no lock and
+// no clock. S is the host's state of a session.
 type Table[S comparable] struct {
 	sessions   map[core.RunID]S
 	stuck      map[core.RunID]*stuckBody
@@ -20,7 +20,7 @@ type Table[S comparable] struct {
 	closed     bool
 }
 
-// stuckBody is why a run's body cannot go on.
+// stuckBody is the reason why a run's body cannot go on.
 type stuckBody struct {
 	err   error
 	times int // how often in a row
@@ -37,8 +37,8 @@ func (t *Table[S]) Find(run core.RunID) (S, bool) {
 	return s, ok
 }
 
-// Open returns a run's session. It makes one where there is none; fresh reports that. ok is false once
-// the table is closed.
+// Open returns a run's session. It makes one if there is none; fresh reports that. ok is false once the table is
+// closed.
 func (t *Table[S]) Open(run core.RunID, create func(generation int) S) (s S, fresh, ok bool) {
 	if t.closed {
 		return s, false, false
@@ -99,8 +99,8 @@ func (t *Table[S]) Close() []S {
 // Len counts the sessions.
 func (t *Table[S]) Len() int { return len(t.sessions) }
 
-// NoteStuck notes why a run's body cannot go on. It returns the pause before it is called again: none where only
-// its time was over for the first time, else one that doubles from the task limit up to ten minutes.
+// NoteStuck notes why a run's body cannot go on. It returns the pause before it is called again: none if it took too
+// long for the first time, else one that doubles from the task limit up to ten minutes.
 func (t *Table[S]) NoteStuck(run core.RunID, err error, why Why, limit time.Duration) time.Duration {
 	b := t.stuck[run]
 	if b == nil {

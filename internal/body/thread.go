@@ -11,10 +11,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
-	"github.com/pawl-dev/pawl/policy"
 )
 
-// The errors of a body that uses its context where it cannot be used.
+// The errors of a body that uses its context where it must not.
 var (
 	ErrContextEnded error = misuse("the context's run has ended, or its body has returned: do not keep a pawl.Context")
 	ErrNested       error = misuse("a branch does one thing at a time: steps do not nest, use pawl.Go to do things " +
@@ -25,7 +24,7 @@ func misuse(message string) error {
 	return &api.Error{Code: api.CodeMisuse, Message: message, Err: engine.ErrInvalid}
 }
 
-// Thread is a branch of a body as the code in it sees it. Its methods are called by the branch's goroutine, which
+// Thread is a branch of a body from the view of the code in it. Its methods are called by the branch's goroutine, which
 // they block where they wait; it ends in them where the body is unwound. It is a context.Context, too.
 type Thread struct {
 	live      *liveSession
@@ -43,17 +42,17 @@ func (t *Thread) Err() error { return t.live.context().Err() }
 // Value returns a value of the context that the host was made with.
 func (t *Thread) Value(key any) any { return t.live.host.ctx.Value(key) }
 
-// Deadline returns the run's, as it was when the body was called.
+// Deadline returns the run's deadline, as it was when the body was called.
 func (t *Thread) Deadline() (time.Time, bool) {
 	h := t.Head()
-	at := policy.Earliest(h.Execution.At, h.Deadline.At)
+	at := h.Execution.At.Earlier(h.Deadline.At)
 	return at.Std(), at != 0
 }
 
 // Run returns the id of the run.
 func (t *Thread) Run() core.RunID { return t.live.session.run }
 
-// Head returns what the body may know of its run.
+// Head returns the data of its run that the body may use.
 func (t *Thread) Head() *engine.Head { return t.live.session.head }
 
 // Call names a call, for errors. Text is only made where there is one. The zero value names none.
@@ -130,7 +129,7 @@ func (t *Thread) wait(what Call, until func() bool, on ...*Signal) {
 	}
 }
 
-// Result is what branches wait for: the end of a step or of a branch.
+// Result is something that branches wait for: the end of a step or of a branch.
 type Result struct {
 	live   *liveSession
 	step   *Step   // nil: of a branch
@@ -190,7 +189,7 @@ func (t *Thread) Ask(name string, cmd core.Schedule, fn Func) (*Result, error) {
 	return &Result{live: t.live, step: st, spec: cmd.Spec}, nil
 }
 
-// Get waits for a result and returns what is recorded of it, where it is a step's. The branch has seen its end then.
+// Get waits for a result and returns its records, if it is a step's. The branch has seen its end then.
 func (t *Thread) Get(r *Result) (engine.Step, error) { return t.await(Call{result: r}, r) }
 
 // Await waits for a result as Get does, as part of a call of that name.
@@ -210,8 +209,8 @@ func (t *Thread) await(what Call, r *Result) (engine.Step, error) {
 	return record, nil
 }
 
-// Any waits until one of the results is there, and returns its index. Which one it was is recorded. Nil stands for a
-// result that is there from the beginning.
+// Any waits until one of the results is there, and returns its index. Which one it was is recorded. Nil means a result
+// that exists from the beginning.
 func (t *Thread) Any(results []*Result) (int, error) {
 	what := Named("pawl.Select")
 	if err := t.enterFor(what, results...); err != nil {
@@ -273,8 +272,8 @@ func (t *Thread) Go(name string, f func(*Thread)) (*Result, error) {
 	return &Result{live: t.live, branch: child, name: fmt.Sprintf("branch %q", name)}, nil
 }
 
-// Map runs f in a branch for each item, at most so many at once, until one fails. It returns when all that have begun
-// have ended, and how many those were.
+// Map runs f in a branch for each item, at most that many at once, until one fails. It returns when all that have begun
+// have ended, with their number.
 func (t *Thread) Map(name string, count, atOnce int, f func(t *Thread, item int)) (int, error) {
 	what := Named("pawl.Map")
 	if err := t.enter(what); err != nil {
@@ -295,7 +294,7 @@ func (t *Thread) Map(name string, count, atOnce int, f func(t *Thread, item int)
 	return g.begun, nil
 }
 
-// beginItems begins the branches of as many items as it is time for.
+// beginItems begins the branches of the items whose time has come.
 func (t *Thread) beginItems(g *items, f func(t *Thread, item int)) {
 	for {
 		n, ok := t.live.session.round(t.branch, g)
@@ -315,8 +314,8 @@ func (t *Thread) beginItems(g *items, f func(t *Thread, item int)) {
 	}
 }
 
-// Version returns the version of a change that the run goes by. A branch that was beyond this point may come to it
-// after one that was not, so it is decided when all others wait.
+// Version returns the version of a change that the run goes by. A branch that had passed this point may reach it after
+// one that had not, so it is decided when all others wait.
 func (t *Thread) Version(change string, oldest, newest int) (int, error) {
 	what := Named("version", change)
 	if err := t.enter(what); err != nil {
@@ -369,7 +368,7 @@ func (t *Thread) Draw(call string) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", t.live.session.run, b.prefix, b.draws))
 }
 
-// Replays reports whether the branch is still in what is recorded, or is over.
+// Replays reports whether the branch is still within the recorded decisions, or is over.
 func (t *Thread) Replays() bool {
 	t.live.lock()
 	defer t.live.unlock()
@@ -384,7 +383,7 @@ func (t *Thread) Unreadable(recorded, asked string, err error) {
 	t.leave()
 }
 
-// Unencodable ends the call of the body because a value of it cannot be encoded for now. It does not return.
+// Unencodable ends the call of the body because one of its values cannot be encoded for now. It does not return.
 func (t *Thread) Unencodable(what string, err error) {
 	t.NoteUnencodable(what, err)
 	t.live.lock()
@@ -419,8 +418,8 @@ func (t *Thread) Leaving() (invalid error, over bool) {
 	return t.live.session.invalid, t.live.session.over()
 }
 
-// Unread returns the errors of branches that Go has begun, by the branch, as far as nobody has waited for them. The
-// body has returned. If it went over what is recorded, its branches may have further to go, so Unread waits until all
+// Unread returns the errors of branches that Go has begun and for whose ends nobody has waited, by the branch. The body
+// has returned. If the call repeated recorded decisions, its branches may have further to go, so Unread waits until all
 // of them wait.
 func (t *Thread) Unread() map[string]error {
 	t.live.lock() // not unlocked by a defer: the goroutine may end in the wait
@@ -437,8 +436,8 @@ func (t *Thread) Unread() map[string]error {
 	return all
 }
 
-// Return tells that the body has returned and how that closes the run. It reports false where a call has made no
-// sense since Leaving returned that error: the run has to be closed by it then.
+// Return reports that the body has returned and how that closes the run. It reports false if a call was invalid after
+// Leaving returned that error: the run has to be closed with it then.
 func (t *Thread) Return(invalid error, out Outcome, c core.Close) bool {
 	t.live.lock()
 	defer t.live.unlock()
@@ -454,7 +453,7 @@ func (t *Thread) Return(invalid error, out Outcome, c core.Close) bool {
 	return true
 }
 
-// EndBranch tells that a branch that Go or Map began has returned.
+// EndBranch reports that a branch that Go or Map began has returned.
 func (t *Thread) EndBranch(out Outcome) {
 	t.live.lock()
 	defer t.live.unlock()

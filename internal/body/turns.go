@@ -19,16 +19,16 @@ const (
 // nothing until then. If all were called at once, each would take memory, would wait for a worker before each of its
 // steps, and would no longer be in the processor's cache when it goes on.
 //
-// A call of a body has its turn once. The turn is over when the call ends, when it waits for something else than its
-// own steps, or when nothing has happened to it for a while: its step may take an hour, and may itself need what
-// another body does. So nobody waits for ever, and no call has to give way once it has begun.
+// A call of a body has its turn once. The turn is over when the call ends, when it waits for something other than its
+// own steps, or when nothing has happened to it for a while: its step may take an hour, and may itself need another
+// body. So no call waits forever, and none is interrupted once it has begun.
 //
 // The host's lock guards all but beat.
 type turns struct {
 	most  int
 	taken int // the turns that those in the table have taken which are at work
 
-	line   []core.RunID // runs that wait; those that are not in listed wait no more
+	line   []core.RunID // runs that wait; those that are not in listed no longer wait
 	listed map[core.RunID]bool
 	called map[core.RunID]bool // runs whose turn has come; their news are on their way
 
@@ -65,7 +65,7 @@ func (t *turns) reset(lives func(core.RunID) bool) {
 	}
 }
 
-// next takes the first ones from the line, at most so many.
+// next takes the first ones from the line, at most that many.
 func (t *turns) next(most int) (runs []core.RunID) {
 	for len(runs) < most && len(t.line) > 0 {
 		run := t.line[0]
@@ -86,8 +86,8 @@ func (h *Host) Waits(run core.RunID) bool {
 	return h.turns.listed[run]
 }
 
-// turnOver ends the turn of a session, if it has not ended before. It returns whose turns have come, to be consulted
-// when the table is not locked any more.
+// turnOver ends the turn of a session, if it has not ended before. It returns the runs whose turns have come, to be
+// consulted when the table is unlocked.
 func (h *Host) turnOver(l *liveSession) []core.RunID {
 	if !l.atWork {
 		return nil
@@ -98,7 +98,7 @@ func (h *Host) turnOver(l *liveSession) []core.RunID {
 	return t.next(t.most - t.taken - len(t.called))
 }
 
-// rested ends the turn of a session that waits for something else than its own steps.
+// rested ends the turn of a session that waits for something other than its own steps.
 func (h *Host) rested(l *liveSession) {
 	h.mu.Lock()
 	runs := h.turnOver(l)

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// Undo is what a body has noted to be undone. Branches add to it as they come to it, which is chance, so each entry has
-// the place in the code where it was added: what is undone, and in which order, depends on these places alone.
+// Undo is what a body has registered to be undone. Branches add to it in an order that depends on chance, so each entry
+// has the place in the code where it was added: what is undone, and in which order, depends on these places alone.
 type Undo struct {
 	live    *liveSession // the session of the body that uses it; nil: none yet
 	added   []*undoEntry
-	changed Signal // fired when something was added, or when a branch has come to Take
+	changed Signal // fired when something was added, or when a branch has reached Take
 }
 
 // undoEntry is one function to be called.
@@ -23,9 +23,9 @@ type undoEntry struct {
 	what   any
 }
 
-// next returns the place of what a branch does next: the place where the branch began, and a number within the branch.
-// What was done before a branch began has a smaller place than what the branch does, and that a smaller one than what
-// comes after it.
+// next returns the place of a branch's next action: the place where the branch began, and a number within the branch.
+// Whatever was done before a branch began has a smaller place than the branch's actions, and those have smaller places
+// than later code.
 func (b *Branch) next() []int {
 	b.steps++
 	return append(slices.Clone(b.path), b.steps)
@@ -63,8 +63,8 @@ func (t *Thread) enterUndo(u *Undo, what Call) error {
 	return nil
 }
 
-// TakeUndo returns what is to be undone, the last first, and forgets it. Other branches that have added something are
-// told to end before, and it is waited for. What is taken is recorded: a body that is called again takes the same.
+// TakeUndo returns the entries to undo, the last first, and forgets them. Other branches that have added entries are
+// told to end first, and it waits for them. What is taken is recorded: a body that is called again takes the same.
 func (t *Thread) TakeUndo(u *Undo) ([]any, error) {
 	what := Named("pawl.Compensations.Run")
 	if err := t.enterUndo(u, what); err != nil {
@@ -107,8 +107,8 @@ func keysOf(taken []*undoEntry) []byte {
 	return text
 }
 
-// waitForAll waits until all other branches wait: a branch that goes over what is recorded may not have come yet to
-// what it added before.
+// waitForAll waits until all other branches wait: a branch that repeats recorded decisions may not have reached its
+// earlier entries yet.
 func (t *Thread) waitForAll(what Call) {
 	s := t.live.session
 	if s.running == 1 {
@@ -118,7 +118,7 @@ func (t *Thread) waitForAll(what Call) {
 	t.wait(what, func() bool { alone = alone || s.running == 0; return alone }, &s.quiet)
 }
 
-// takeAgain takes what is recorded. Branches may still be on their way to where they add it.
+// takeAgain takes the recorded entries. Branches may still be on their way to the place where they add them.
 func (t *Thread) takeAgain(u *Undo, what Call, key string, list []byte) []*undoEntry {
 	s := t.live.session
 	var keys []string

@@ -15,7 +15,7 @@ type Update struct {
 	Payload  []byte
 }
 
-// acceptedKept is how many updates a session remembers beyond those that the run does.
+// acceptedKept is how many updates a session remembers beyond those of the run.
 const acceptedKept = 1000
 
 func (u *Update) is(other *Update) bool { return u.Name == other.Name && u.ID == other.ID }
@@ -26,7 +26,7 @@ type Refusal struct {
 	Failure *policy.Failure
 }
 
-// Offer tells the session of an update. A branch that waits for one of that name is asked, when all branches wait.
+// Offer gives the session an update. A branch that waits for one of that name is asked once all branches wait.
 func (s *Session) Offer(u *Update) {
 	if s.over() || s.head == nil || s.knows(u) {
 		return
@@ -188,7 +188,7 @@ func (h *Host) Ask(run core.RunID, u Update) *Asked {
 	return a
 }
 
-// Leave says that the caller waits no more.
+// Leave notes that the caller no longer waits.
 func (a *Asked) Leave() {
 	h := a.host
 	h.mu.Lock()
@@ -219,8 +219,8 @@ func (a *Asked) Offer() {
 	h.engine.Consult(a.run) // the body is called, and a new session asks for what is offered
 }
 
-// Again returns a channel that tells the caller to look at the run again: the update was answered, or will not be here.
-// The channel is closed with the host.
+// Again returns a channel that tells the caller to look at the run again: the update was answered, or will not be
+// answered here. The channel is closed with the host.
 func (a *Asked) Again() <-chan struct{} { return a.again }
 
 // Refused returns why the body does not accept the update, nil if it has not refused it.

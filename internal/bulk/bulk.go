@@ -11,19 +11,19 @@ import (
 // MaxRuns is the most runs that one request may be about.
 const MaxRuns = 100_000
 
-// defaultRuns is how many runs a request is about that does not say it.
+// defaultRuns is the default number of runs for a request.
 const defaultRuns = 100
 
 // page is how many runs are listed at once.
 const page = 500
 
-// Request says which runs an operation is for.
+// Request specifies which runs an operation is for.
 type Request struct {
 	Query     api.Query     // selects the runs; its Limit and Cursor mean nothing here
-	Operation api.Operation // the operation that each of them gets
+	Operation api.Operation // the operation for each of them
 	Limit     int           // the most runs, of which the newest are taken; 0: 100
 	Over      time.Duration // the operations are spread evenly over this time; 0: as fast as possible
-	DryRun    bool          // nothing is done; the runs are told
+	DryRun    bool          // nothing is done; the runs are only listed
 }
 
 // Result is the outcome for one run.
@@ -39,8 +39,8 @@ type Result struct {
 
 // Apply applies the operation to each run, the oldest first, and calls fn with the outcome. If one run refuses the
 // operation, the others go on. The runs are chosen before the first one is changed, so a run that begins meanwhile is
-// not among them. It ends early if fn fails, ctx is done, or the service cannot be used any more; what was told as
-// done stays so.
+// not among them. It ends early if fn fails, ctx is done, or the service can no longer be used; operations that were
+// reported stay done.
 func Apply(ctx context.Context, s api.Service, r Request, fn func(Result) error) error {
 	chosen, err := choose(ctx, s, r)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package cases reads policy cases and runs them in virtual time. A case is a policy, a script of what the attempts of
-// a step do, and the expected result. `pawl policy simulate` and the conformance tests use it.
+// Package cases reads policy cases and runs them in virtual time. A case is a policy, a script for the attempts of a
+// step, and the expected result. `pawl policy simulate` and the conformance tests use it.
 package cases
 
 import (
@@ -163,8 +163,8 @@ func readAct(m map[string]any) (core.Act, error) {
 	return act, f.Err()
 }
 
-// match evaluates a When expression. It knows the names that a flow's expressions have for a failed attempt, and those
-// of Aether.
+// match evaluates a When expression. It has the names that a flow's expressions, and Aether's, have for a failed
+// attempt.
 func (c Case) match(when string, f *policy.Failure, attempt int) judge.Match {
 	task := c.Task
 	if task == "" {

@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Lab tells what policies do.
+// Lab shows what policies do.
 type Lab struct{}
 
 var _ api.Policies = Lab{}
@@ -184,8 +184,8 @@ func (Lab) ExplainPolicy(_ context.Context, r api.PolicyRequest) (out api.Explai
 	return Explain(s.Scenario, s.assumes)
 }
 
-// Explain tells which attempts a policy makes; assumes says what they are assumed to do. It simulates the policy, and
-// then without the deadlines that span attempts, to see what can never start.
+// Explain returns the attempts that a policy makes; assumes describes how they end. It simulates the policy, and then
+// again without the deadlines that span attempts, to see what can never start.
 func Explain(sc core.Scenario, assumes string) (out api.Explained, err error) {
 	s := subject{sc, assumes}
 	var reason policy.Reason

@@ -20,7 +20,7 @@ type Storage interface {
 	Beat(ctx context.Context, n Node) error
 	// Snapshot returns all nodes with a sign of life within the time, or which own something, and all partitions.
 	Snapshot(ctx context.Context) (Snapshot, error)
-	// Ask says that a node should leave, or should not any more. It returns false if there is no such node.
+	// Ask says that a node should leave, or should no longer. It returns false if there is no such node.
 	Ask(ctx context.Context, node string, leave bool) (bool, error)
 	// Pin says that a partition should be with a node, as long as that is in the table. It returns false if there is no
 	// such node.
@@ -31,7 +31,7 @@ type Storage interface {
 	Remove(ctx context.Context, node string) error
 	// Now returns what the clock of the storage shows.
 	Now(ctx context.Context) (time.Time, error)
-	// Stores returns what moves partitions between several databases; nil: there is always one.
+	// Stores returns what moves partitions between several databases, or nil if there is always one.
 	Stores() Stores
 }
 
@@ -69,7 +69,7 @@ type Member struct {
 	stand atomic.Pointer[Snapshot]
 	look  chan struct{}
 	moves atomic.Int64
-	fails atomic.Pointer[error] // the failure of the last round; nil: it went well
+	fails atomic.Pointer[error] // the failure of the last round; nil if it went well
 	// drained is what Drained said last.
 	drained bool
 
@@ -155,7 +155,7 @@ func (m *Member) Snapshot() Snapshot { return *m.stand.Load() }
 // Moves counts the partitions that this node has taken or given back.
 func (m *Member) Moves() int64 { return m.moves.Load() }
 
-// Failing returns why the table of nodes could not be read or written the last time; nil: it could.
+// Failing returns why the table of nodes could not be read or written the last time, or nil if it could.
 func (m *Member) Failing() error {
 	if err := m.fails.Load(); err != nil {
 		return *err

@@ -26,14 +26,14 @@ type Partition struct {
 	Store    string // the database that keeps it
 	Target   string // the one that should: another one while it moves
 	Silent   bool   // its store does not answer, so nobody knows its owner and nobody can take it
-	Leftover string // another store with rows of it that nobody needs any more; empty: none
+	Leftover string // another store with rows of it that nobody needs any more; empty if there is none
 }
 
 // Store is a database that keeps partitions.
 type Store struct {
 	Name    string
-	Address string // the address without a password; empty: it is the first one, whose address all nodes have
-	Err     error  // why it does not answer; nil: it does
+	Address string // the address without a password; empty if it is the first one, whose address all nodes have
+	Err     error  // why it does not answer; nil if it does
 }
 
 // Snapshot is what the database knows at one moment: the nodes in the order of their ids, and all partitions.
@@ -60,7 +60,7 @@ func (s Snapshot) Coordinator() int {
 	return -1
 }
 
-// Plan says which node should own each partition: "" where there is none. A partition that is pinned to a node that
+// Plan reports which node should own each partition: "" where there is none. A partition that is pinned to a node that
 // takes part is that node's. Beyond what is pinned, the shares of two nodes differ by one at most, and as few
 // partitions move as that allows. The plan depends on nothing but the stand, so all nodes that have read the same one
 // agree.
@@ -115,8 +115,8 @@ func Plan(s Snapshot) []string {
 	return plan
 }
 
-// shares says how many partitions each of the nodes should own: those that are pinned to it, and of the others as many
-// as make the shares most alike. The first nodes get what is over.
+// shares reports how many partitions each of the nodes should own: those that are pinned to it, and of the others as
+// many as make the shares most alike. The first nodes get what is over.
 func shares(s Snapshot, nodes []string) map[string]int {
 	out, free := map[string]int{}, 0
 	for _, p := range s.Partitions {
@@ -132,7 +132,7 @@ func shares(s Snapshot, nodes []string) map[string]int {
 	return out
 }
 
-// Moves says what a node has to do: give back what it owns and another one should, and take what it should own and
+// Moves reports what a node has to do: give back what it owns and another one should, and take what it should own and
 // nobody has.
 func Moves(s Snapshot, node string) (give, take []int) {
 	for i, id := range Plan(s) {

@@ -65,8 +65,8 @@ func (m *Member) endMove(ctx context.Context) {
 	}
 }
 
-// runMove begins a move if one of the partitions needs it and no other is on its way. It returns the partition
-// that must not be taken meanwhile, because it is being moved; -1: none.
+// runMove begins a move if one of the partitions needs it and no other is on its way. It returns the partition that
+// must not be taken meanwhile, because it is being moved, or -1 if there is none.
 func (m *Member) runMove(ctx context.Context, s Snapshot, own []int) (moving int) {
 	stores := m.cfg.Storage.Stores()
 	if stores == nil {

@@ -84,9 +84,9 @@ type stage struct {
 }
 
 // Execute plays a step's next try.
-func (s *stage) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
+func (s *stage) Execute(ctx context.Context, t *core.Task, alive worker.Alive) worker.Result {
 	s.mu.Lock()
-	s.seen = append(s.seen, t)
+	s.seen = append(s.seen, *t)
 	name := t.StepName
 	tries := s.script[name]
 	if i := strings.IndexByte(name, '['); tries == nil && i > 0 {

@@ -117,7 +117,7 @@ func (r *runner) release() {
 type raceExecutor struct{ by *runner }
 
 // Execute implements worker.Executor.
-func (e raceExecutor) Execute(ctx context.Context, t core.Task, _ worker.Alive) worker.Result {
+func (e raceExecutor) Execute(ctx context.Context, t *core.Task, _ worker.Alive) worker.Result {
 	w := begunWork{e.by, t.StepName, make(chan struct{})}
 	select {
 	case e.by.race.begun <- w:

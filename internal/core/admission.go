@@ -16,7 +16,7 @@ type Admission struct {
 	// There the run needs no place of its own, since theirs are taken until it has ended.
 	Within []string
 
-	Entered  Time // when it began to wait in its queue; zero: it does not wait there
+	Entered  Time // when it began to wait in its queue; zero if it does not wait there
 	Admitted bool // it has a place there, and keeps it until it ends
 	Held     Held // while it waits: why it is held, as it was recorded last
 	Since    Time // when that was
@@ -33,7 +33,7 @@ func (r *Run) HasPlace() bool { return r.Admission != nil && r.Admission.Admitte
 // UsesQueue reports whether the run waits in its queue or has a place there.
 func (r *Run) UsesQueue() bool { return r.InQueue() || r.HasPlace() }
 
-// HeldNow says why the run is held by its queue.
+// HeldNow reports why the run is held by its queue.
 func (r *Run) HeldNow() Held {
 	if !r.InQueue() {
 		return Held{}

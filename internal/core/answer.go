@@ -4,8 +4,8 @@ import "github.com/pawl-dev/pawl/policy"
 
 // Some bodies are asked in writing. Another program decides for the run, in answers to what it is told; each answer is
 // recorded with what the program knew, because its protocol derives the history of the run from that. Such a body
-// hears of events and of a request to cancel as it hears of steps that end, and its run ends when it says so, although
-// work still runs. See [Definition.Answers].
+// learns of events and of a request to cancel as it learns of steps that end, and its run ends when it says so,
+// although work still runs. See [Definition.Answers].
 
 // Answer begins an answer of such a body. The commands behind it are what the body has decided.
 type Answer struct {
@@ -34,6 +34,9 @@ func (m *machine) answer(cmds []Command) error {
 		return m.refuse(CodeInvalid, "answer", "it knows %d entries of the run, which has %d", a.Seen, m.r.Seq)
 	case m.r.lastNews > a.Seen && closes(cmds):
 		return m.refuse(CodeConflict, "answer", "it ends the run, and has not heard all that has happened")
+	}
+	if m.r.waitsForStart() && !m.r.InQueue() { // it was asked although the run waits: it does not wait any longer
+		m.beginDelayed()
 	}
 	m.emit(BodyAnswered{Seen: a.Seen, Began: a.Began, Again: a.Again, Meta: a.Meta})
 	for _, cmd := range cmds[1:] {
@@ -177,4 +180,116 @@ func refuseAnswered(m *machine, op Op) error {
 		return nil
 	}
 	return m.refuse(CodeConflict, op.String(), "its workers were told how its steps have ended; start another run")
+}
+
+// Forked is the first input of a run that begins with the entries of another one, which were folded into it. Its body
+// answers what comes next anew.
+type Forked struct {
+	Answer Answer           // stands for the answer that the other run had next
+	Events []SignalReceived // those that reached the other run later, and that this one is to hear of
+	// Told are records of the other run which say what has become of children and sends that are open here.
+	Told []Record
+}
+
+func (Forked) input() {}
+
+// Heir returns the run that hears of the steps of one that was replaced; zero: it was not.
+func Heir(r *Run) RunID {
+	if !r.Answers() || r.Phase != RunTerminated {
+		return RunID{}
+	}
+	return r.Next
+}
+
+// SameStep reports whether two runs, of which one begins with the entries of the other, have a step in common.
+func SameStep(a, b *Run, id StepID) bool {
+	if int(id) >= len(a.Steps) || int(id) >= len(b.Steps) {
+		return false
+	}
+	x, y := &a.Steps[id], &b.Steps[id]
+	return x.ScheduledAt == y.ScheduledAt && x.Spec.Name == y.Spec.Name
+}
+
+// Replaced ends a run in whose place another one goes on, of which the whole chain is told.
+type Replaced struct {
+	Next          RunID // the other run
+	Seq           int   // how many entries this one has, as far as is known
+	Keep          int   // the other run has so many of the steps of this one: it hears of their children
+	Actor, Reason string
+}
+
+func (Replaced) input() {}
+
+// fork makes a run go on that begins with the entries of another one. Work that was under way begins again, with a
+// fresh budget and fresh deadlines: it ran for the other run. Sleeps end when they would have ended there.
+func fork(m *machine, in Forked) error {
+	a := in.Answer
+	switch {
+	case !m.r.Answers() || m.r.Phase.Closed():
+		return m.refuse(CodeConflict, "reset", "the run is %s, and its body is not asked in writing", m.r.Phase)
+	case a.Seen != m.r.Seq || a.Turn != m.r.answered:
+		return m.refuse(CodeInvalid, "reset", "it is at entry %d and answer %d, the run at %d and %d", a.Seen, a.Turn,
+			m.r.Seq, m.r.answered)
+	}
+	if m.r.waitsForStart() {
+		m.beginDelayed()
+	}
+	m.emit(BodyAnswered{Seen: a.Seen, Began: a.Began, Again: true, Meta: a.Meta})
+	if l := m.r.Execution; l.After > 0 {
+		m.emit(DeadlineMoved{Step: NoStep, Limit: policy.LimitExecution, At: m.now.Add(l.After)})
+	}
+	if l := m.r.Deadline; l.After > 0 {
+		m.emit(DeadlineMoved{Step: NoStep, Limit: policy.LimitRun, At: m.now.Add(l.After)})
+	}
+	for i := range m.r.Steps {
+		switch s := &m.r.Steps[i]; {
+		case s.Phase.Closed():
+		case s.Spec.Kind == KindTask:
+			beginForked(m, s)
+		case s.Spec.Kind == KindSleep && s.NextAt < m.now: // it is not late
+			m.emit(StepReset{Step: s.ID, ScheduleToClose: s.ScheduleToClose, Deadline: s.Deadline, NextAt: m.now})
+		}
+	}
+	for _, rec := range in.Told {
+		m.emit(rec)
+	}
+	for _, e := range in.Events {
+		m.emit(SignalKept{Name: e.Name, ID: e.ID, Payload: e.Payload, Actor: e.Actor, Reason: e.Reason})
+	}
+	return nil
+}
+
+// beginForked begins the work of an open step again.
+func beginForked(m *machine, s *Step) {
+	asked := s.CancelAsked
+	m.restartStep(s)
+	if asked {
+		m.emit(StepCancelAsked{Step: s.ID})
+	}
+	m.beginAgain(s)
+}
+
+// replaced ends a run whose place another one takes. It is refused if something has happened to the run that the
+// other one does not know.
+func replaced(m *machine, in Replaced) error {
+	switch {
+	case m.r.Phase.Closed():
+		return m.refuse(CodeClosed, "reset", "the run is %s", m.r.Phase)
+	case m.r.Seq != in.Seq:
+		return m.refuse(CodeStale, "reset", "the run has %d entries, and not %d", m.r.Seq, in.Seq)
+	}
+	m.emit(Operated{Op: OpTerminate, Step: NoStep, Actor: in.Actor, Reason: in.Reason})
+	for i := range m.r.Steps[:min(in.Keep, len(m.r.Steps))] {
+		if s := &m.r.Steps[i]; !s.Phase.Closed() && (s.Spec.Kind == KindChild || s.Spec.Kind == KindSend) {
+			f := cancelled("the run was reset")
+			m.emit(StepEnded{Step: s.ID, Phase: StepCancelled, Reason: policy.ReasonCancelled, Failure: f})
+		}
+	}
+	m.stopOpen("the run was reset")
+	f := cancelled(because("the run was reset", in.Reason))
+	f.Type = typeTerminated
+	m.answerOpenUpdates()
+	m.emit(RunEnded{Phase: RunTerminated, Failure: f, Next: in.Next})
+	m.effect(Closed{Phase: RunTerminated})
+	return nil
 }

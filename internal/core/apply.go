@@ -195,9 +195,12 @@ func (r *Run) applyOmitted(at Time, rec StepOmitted) {
 	r.add(Step{
 		ID: StepID(len(r.Steps)), Spec: r.resolve(rec.Spec), Item: rec.Item, Group: rec.Group, Phase: rec.Phase,
 		Reason: policy.ReasonSkipped, ScheduledAt: at, EndedAt: at, Output: rec.Output,
-		Upstream: rec.Upstream, Kept: rec.Kept,
+		Upstream: rec.Upstream, Kept: rec.Kept, Failure: rec.Failure,
 	})
 	id := StepID(len(r.Steps) - 1)
+	if rec.Actor != "" {
+		noteSender(r, id, rec.Actor)
+	}
 	r.follow(id, causes{rec.Saw, rec.After})
 	r.noteClosed(id)
 	r.applyLabels(id, rec.Labels)

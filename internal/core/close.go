@@ -211,7 +211,7 @@ func (r *Run) ScheduledFor() Time {
 	return max(r.CreatedAt, r.StartAt)
 }
 
-// retried returns the run that follows a failed or timed-out one under a run retry policy; nil: none.
+// retried returns the run that follows a failed or timed-out one under a run retry policy, or nil if there is none.
 func (m *machine) retried(phase RunPhase, f *policy.Failure) *Start {
 	retry := m.r.rules().Retry
 	if retry == nil || f == nil || !phase.Failed() {

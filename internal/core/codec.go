@@ -49,7 +49,7 @@ func AppendHistory(dst []byte, e *Entry) []byte { return appendEntry(dst, e, 0) 
 
 // AppendOmitted appends encoded entries of a run's own history to dst. The first of them leaves the run's id out.
 func AppendOmitted(dst, entries []byte) []byte {
-	const at = 1 // where the id stands after the header, unless the number of records is in between
+	const at = 1 // where the id is after the header, unless the number of records is in between
 	if len(entries) < at+len(RunID{}) || entries[0]&headerRun == 0 || entries[0]&headerCount == headerCount {
 		return append(dst, entries...)
 	}

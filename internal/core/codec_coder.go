@@ -91,7 +91,7 @@ func (c *coder) fail(format string, args ...any) {
 	c.buf = nil
 }
 
-// take returns the next n bytes of what is read; nil where there are fewer.
+// take returns the next n bytes of what is read; nil if there are fewer.
 func (c *coder) take(n uint64) []byte {
 	if n > uint64(len(c.buf)) {
 		c.fail("%d bytes are missing", n-uint64(len(c.buf)))

@@ -105,6 +105,8 @@ func (r *StepOmitted) fields(c *coder) {
 	c.steps(&r.Saw)
 	c.steps(&r.After)
 	c.text((*string)(&r.Labels))
+	c.text(&r.Actor)
+	c.failure(&r.Failure)
 }
 
 func (r *AttemptReady) fields(c *coder) { c.step(&r.Step) }

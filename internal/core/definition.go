@@ -106,8 +106,8 @@ type Definition struct {
 	// Queues and Services are the limits that the definition gives them, by name. Those of the engine come first.
 	Queues, Services map[string]*policy.QueueLimits
 
-	// RunQueue returns the queue that a run with that input is started into, where its start names none; nil: none. An
-	// error says why its key cannot be worked out.
+	// RunQueue returns the queue that a run with that input is started into, where its start names none, or nil if
+	// there is none. An error says why its key cannot be worked out.
 	RunQueue func(input []byte) (RunQueue, error)
 
 	// Random draws the number that spreads a backoff; nil: a hash of the attempt. The policy simulator sets it.
@@ -147,7 +147,7 @@ type Decider interface {
 	Task(r *Run, s *Step, now Time) ([]byte, *policy.Failure)
 }
 
-// Spec returns the step with that ordinal; nil: there is none.
+// Spec returns the step with that ordinal, or nil if there is none.
 func (d *Definition) Spec(ordinal int32) *StepSpec {
 	if d == nil || ordinal < 0 || int(ordinal) >= len(d.Specs) {
 		return nil

@@ -16,7 +16,7 @@ type (
 		Queue   string
 		Type    string
 		Prio    int32
-		Group   int // how many suspects like it may run at once; 0: it is no suspect
+		Group   int // how many suspects like it may run at once; 0 if it is no suspect
 	}
 
 	// Withdraw takes an attempt that no worker has taken out of its queue.
@@ -51,7 +51,8 @@ type (
 		Op    Op
 	}
 
-	// BoundChild changes the deadline that a child run has from this one, from one instant to another; zero: none.
+	// BoundChild changes the deadline that a child run has from this one, from one instant to another; zero if there is
+	// none.
 	BoundChild struct {
 		Child   RunID
 		Was, Is Time

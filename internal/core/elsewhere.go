@@ -34,7 +34,7 @@ func (r *Run) unsettled() bool {
 	return true
 }
 
-// refuseElsewhere refuses what needs the program of a run that is elsewhere; nil: nothing does.
+// refuseElsewhere refuses what needs the program of a run that is elsewhere; nil if nothing does.
 func (m *machine) refuseElsewhere(in Operation) error {
 	if !m.r.Elsewhere() {
 		return nil

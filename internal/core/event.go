@@ -59,9 +59,9 @@ type Event struct {
 	At       Time
 	Offset   time.Duration // the time since the run was created
 	Type     string
-	Step     string // the step's key; empty: it is about the run
+	Step     string // the step's key; empty if it is about the run
 	StepID   StepID // NoStep: it is about the run
-	ItemName string // the name of the item that it is about; empty: it has none
+	ItemName string // the name of the item that it is about; empty if it has none
 	Attempt  int    // 0: none
 	Phase    string // the terminal phase
 	Reason   policy.Reason
@@ -76,6 +76,7 @@ type Event struct {
 	Why      string // the actor's reason, a skipped step's, or what was wrong with a retry condition
 	Failure  *policy.Failure
 	Data     []byte // JSON: input, output, payload, a heartbeat's details
+	once     bool   // its step has one attempt, whatever fails
 }
 
 // MarshalJSON writes the event as the API and the command line show it: instants in RFC 3339 with UTC, what is absent
@@ -166,7 +167,7 @@ func (e Event) Text() string {
 		add("%s", Sentence(e.Failure))
 	}
 	if e.Reason != policy.ReasonNone && e.Reason != policy.ReasonCancelled && e.Reason != policy.ReasonOperator {
-		add("not retried: %s", reasonWords(e.Reason))
+		add("not retried: %s", reasonWords(e.Reason, e.once))
 	}
 	e.instants(add)
 	if e.Child != (RunID{}) {
@@ -184,21 +185,32 @@ func (e Event) Text() string {
 	return strings.Join(parts, ", ")
 }
 
-// reasonWords says why no attempt follows.
-func reasonWords(r policy.Reason) string {
+const noRetries = "the step has no retries"
+
+// Once reports whether a step has one attempt only: it has no retry policy, or one that allows no other attempt.
+func (s *Step) Once() bool {
+	retry := s.Effective().Retry
+	return retry == nil || retry.MaxAttempts == 1
+}
+
+// reasonWords says why no attempt follows; once: the step has one attempt anyway.
+func reasonWords(r policy.Reason, once bool) string {
 	switch r {
 	case policy.ReasonTimeoutNotRetryable:
 		return "the policy does not retry after this limit"
 	case policy.ReasonNonRetryable:
 		return "this failure is never retried"
 	case policy.ReasonNotMatched:
+		if once {
+			return noRetries
+		}
 		return "the retry policy does not retry this"
 	case policy.ReasonExpressionError:
 		return "the retry condition is broken"
 	case policy.ReasonAttemptsExhausted:
 		return "all attempts are used up"
 	case policy.ReasonRetriesOff:
-		return "the step has no retries"
+		return noRetries
 	case policy.ReasonNoTimeLeft:
 		return "the next attempt could not begin before the deadline"
 	case policy.ReasonWorkerLost:

@@ -22,7 +22,7 @@ type itemNames struct {
 	steps int
 }
 
-// ItemName returns the name of the item that a step is; empty: it has none.
+// ItemName returns the name of the item that a step is, empty if it has none.
 func (t *Teller) ItemName(id StepID) string {
 	s := &t.run.Steps[id]
 	if s.Group == NoStep || s.Item < 0 || t.run.def == nil || t.run.def.ItemNames == nil {
@@ -189,7 +189,7 @@ func (t *Teller) tell(out []Event, at Time, rec Record) []Event {
 	}
 }
 
-// tellAdmission tells what happens to a run that waits, for its start or for its queue.
+// tellAdmission reports what happens to a run that waits, for its start or for its queue.
 func (t *Teller) tellAdmission(at Time, rec Record) Event {
 	switch rec := rec.(type) {
 	case RunQueued:
@@ -263,6 +263,7 @@ func (t *Teller) tellStep(out []Event, at Time, rec Record) []Event {
 		}
 		ev := t.attempt(at, eventStep+rec.Phase.String(), rec.Step)
 		ev.Phase, ev.Reason, ev.Failure, ev.Data = rec.Phase.String(), rec.Reason, rec.Failure, rec.Output
+		ev.once = s.Once()
 		return append(out, ev)
 	default: // RunHooks, CancelAsked, StepReset: told by what they lead to
 		return out
@@ -314,7 +315,7 @@ func (t *Teller) tellEnded(out []Event, at Time, rec AttemptEnded) []Event {
 	return out
 }
 
-// tellEnding tells that a run stops.
+// tellEnding reports that a run stops.
 func (t *Teller) tellEnding(out []Event, at Time, rec Record) []Event {
 	if stopping, asked := rec.(RunStopping); asked && stopping.Until != 0 {
 		ev := t.event(at, EventRunCompensating)
@@ -324,7 +325,7 @@ func (t *Teller) tellEnding(out []Event, at Time, rec Record) []Event {
 	return t.tellStopping(out, at)
 }
 
-// tellStopping tells which steps were told to stop and are not gone, if there are any.
+// tellStopping reports which steps were told to stop and are not gone, if there are any.
 func (t *Teller) tellStopping(out []Event, at Time) []Event {
 	names := stoppingSteps(t.run)
 	if len(names) == 0 {

@@ -162,8 +162,8 @@ func (l *lookout) expires(until Time) bool {
 	return true
 }
 
-// ends returns the limit that ends the attempt, or the step, if the attempt does not end by itself. Signs of life come
-// in time.
+// ends returns the limit that ends the attempt, or the step, if the attempt does not end before. Signs of life come in
+// time.
 func (l *lookout) ends() due {
 	d := l.spanning(l.step)
 	p := l.step.Effective()

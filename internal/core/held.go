@@ -5,26 +5,26 @@ import "fmt"
 // Share names the queue and the service whose limits bound a step's attempts, together with those of other steps and
 // runs. The limits are the engine's or the definition's.
 type Share struct {
-	Queue   string // the queue of a step that needs no worker of its own, besides the step's task queue; empty: none
+	Queue   string // the queue, besides the task queue, of a step that needs no worker of its own; or empty
 	Service string // empty: none
 	Key     string // limits for each key count the attempts with this one; empty is a key as well
 }
 
-// Shared is what a step has to do with such limits as it stands.
+// Shared is the present state of a step towards such limits.
 type Shared struct {
 	Key   string // decided when the step began; empty: the Share's
 	Held  Held
 	Since Time // when Held was recorded
 }
 
-// Held says why an attempt that is ready waits though a worker could take it. Being held stops no clock: the limits and
-// deadlines of the step go on.
+// Held explains why an attempt that is ready waits though a worker could take it. Being held stops no clock: the limits
+// and deadlines of the step go on.
 type Held struct {
 	Reason  HeldReason // HeldNone: it is not held
 	Service bool       // Name is a service; else a queue
 	Name    string
 	Key     string // where the reason is a limit for each key
-	Until   Time   // it is held until then at least; zero: until another attempt ends
+	Until   Time   // the earliest end of the hold; zero: when another attempt ends
 	Probes  int    // HeldBreaker: the probes that have failed since the breaker opened
 }
 
@@ -58,8 +58,8 @@ func (h Held) Place() string {
 	}
 }
 
-// Why says for people why it is held; "" where it is not. It leaves Until out: that instant passes while nothing is
-// recorded, since another one may go first when it has come.
+// Why explains for people why it is held, or returns "" if it is not. It leaves Until out: that instant passes while
+// nothing is recorded, since another one may go first when it has come.
 func (h Held) Why() string {
 	why := ""
 	switch h.Reason {
@@ -96,7 +96,7 @@ func (s *Step) ShareKey() string {
 	}
 }
 
-// HeldNow says why the step's attempt is held.
+// HeldNow returns why the step's attempt is held.
 func (s *Step) HeldNow() Held {
 	if s.Shared == nil || s.Phase != StepScheduled {
 		return Held{}
@@ -119,7 +119,7 @@ func (s *Step) hold(h Held, at Time) {
 	}
 }
 
-// release notes that the attempt is not held any more.
+// release notes that the attempt is no longer held.
 func (s *Step) release() {
 	if s.Shared != nil && s.Shared.Held.Reason != HeldNone {
 		s.hold(Held{}, 0)

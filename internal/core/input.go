@@ -35,19 +35,19 @@ type (
 		Labels             Labels
 		Queue              RunQueue // the queue; without a name: the definition's
 		Within             []string // queues in which the runs above it have places
-		Admitted           bool     // it takes over the place in its queue from the run before it in the chain
+		Admitted           bool     // it takes over the place in its queue from the earlier run of the chain
 		Headers            Headers
 	}
 
 	// Admitted: the run's queue admits it, and it begins.
 	Admitted struct{}
 
-	// NotAdmitted says why the run's queue does not admit it.
+	// NotAdmitted explains why the run's queue does not admit it.
 	NotAdmitted struct{ Held Held }
 
 	// Commands are a body's decisions. With Waits the body decides nothing more until another step closes. It
 	// may be out of date when it arrives: Closed is how many closed steps the body knew of. If more steps have closed
-	// since, or a step was restarted, Waits is ignored: the body hears of that, and decides again.
+	// since, or a step was restarted, Waits is ignored: the body learns of that, and decides again.
 	Commands struct {
 		Commands []Command
 		Waits    bool
@@ -62,11 +62,11 @@ type (
 		Worker  string
 		Secret  uint64 // the worker in another process shows it with its reports; 0: the worker is in this process
 		// Confirms: that worker has promised to report that it has the task, and to report something at least every
-		// minute while it has it. So the task is known to be lost on its way if nothing comes.
+		// minute while it has it. So if nothing comes, the task is known to be lost on its way.
 		Confirms bool
 	}
 
-	// TaskHeld says why an attempt that waits is not taken, though a worker could take it.
+	// TaskHeld explains why a waiting attempt is not taken, though a worker could take it.
 	TaskHeld struct {
 		Step    StepID
 		Attempt int
@@ -82,13 +82,13 @@ type (
 		Details []byte // the details of the last heartbeat, where it was not reported before
 	}
 
-	// TaskStopped: the work of an attempt which had ended before (a limit, a cancel) is gone, or was abandoned
-	// because it did not go.
+	// TaskStopped: the work of an attempt which had ended before (a limit, a cancel) has ended, or was abandoned
+	// because it did not.
 	TaskStopped struct {
 		Step      StepID
 		Attempt   int
 		Abandoned bool
-		Killed    bool // it was not gone when its grace was over
+		Killed    bool // it had not ended when its grace was over
 	}
 
 	// Beat is a sign of life of an attempt: a heartbeat, or output. At is when it was given, not later than now.
@@ -109,8 +109,8 @@ type (
 		Reason  string
 	}
 
-	// ExpectedSignal delivers an event, unless no step of the definition can wait for it. The body of a Go function may
-	// wait for any name.
+	// ExpectedSignal delivers an event, but is refused if no step of the definition can wait for it. The body of a Go
+	// function may wait for any name.
 	ExpectedSignal struct{ Event SignalReceived }
 
 	// ChildEnded reports the end of a child run.
@@ -185,7 +185,12 @@ type Kept struct {
 	Item   int32
 	Phase  StepPhase
 	Output []byte
-	Spec   *StepSpec // where Def is -1: the spec the earlier run recorded
+	Actor  string // the sender of the event that ended a wait
+	// Failure is that of an item that did not succeed, of a step that goes on without it.
+	Failure *policy.Failure
+	// Group is the number of the step that it is an item of, in the list of what is kept, from 1; 0: that is not kept.
+	Group int
+	Spec  *StepSpec // where Def is -1: the spec the earlier run recorded
 }
 
 // Op is an operation on a run or a step.
@@ -198,7 +203,7 @@ const (
 	OpTerminate
 	OpPause
 	OpResume
-	OpRetryRun  // the failed steps that the failure of the run came from
+	OpRetryRun  // the failed steps from which the failure of the run follows
 	OpRetryStep // a failed or timed-out step: fresh budget, fresh deadlines
 	OpSkip
 	OpComplete

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Labels are what a run can be searched by: lines "key=value", sorted by key. As one text they can be compared, and are
-// readable in the view. In a change of labels a line without a value removes the label.
+// Labels are the values by which a run can be found: lines "key=value", sorted by key. As one text they can be
+// compared, and are readable in the view. In a change of labels a line without a value removes the label.
 type Labels string
 
 // The bounds of labels.
@@ -98,7 +98,7 @@ func (l Labels) With(change Labels) Labels {
 	return Labels(strings.Join(lines[:min(len(lines), MaxLabels)], labelLine))
 }
 
-// labelLog is how a run came to its labels.
+// labelLog records how a run got its labels.
 type labelLog struct {
 	start   Labels
 	changes []labelChange // the changes in their order
@@ -110,7 +110,7 @@ type labelChange struct {
 	change Labels
 }
 
-// applyLabels changes the run's labels as a step of its body says.
+// applyLabels changes the run's labels as a step of its body asks.
 func (r *Run) applyLabels(id StepID, change Labels) {
 	if change == "" {
 		return
@@ -132,7 +132,7 @@ func (r *Run) relabel(change Labels) {
 	r.Labels = r.Labels.With(change)
 }
 
-// unlabel returns the change with which the run's labels go back to what they are without some steps.
+// unlabel returns the change that sets the run's labels to what they would be without some steps.
 func (r *Run) unlabel(drop []StepID) Labels {
 	if r.labelLog == nil || len(drop) == 0 {
 		return ""

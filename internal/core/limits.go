@@ -28,8 +28,8 @@ func (d due) withLimit(kind policy.LimitKind, l *policy.Limit, from Time) due {
 	return d.earlier(kind, limitEnd(l, from))
 }
 
-// limitEnd returns the instant at which a limit of one attempt fires whose clock started at from; zero: there is none,
-// or its clock stands.
+// limitEnd returns the instant at which a limit of one attempt fires whose clock started at from, zero if there is
+// none, or its clock is stopped.
 func limitEnd(l *policy.Limit, from Time) Time {
 	if l == nil || from == 0 {
 		return 0
@@ -44,9 +44,9 @@ func (s *Step) executes() bool { return s.Phase == StepRunning || s.Started != 0
 // runs. When the run resumes the step gets fresh deadlines.
 func (s *Step) clocksPaused(r *Run) bool { return r.PausedAt != 0 && !s.executes() }
 
-// limit returns the step's limit of a kind that is in force; nil: none. An operator may replace the policy while an
-// attempt runs. Its worker still reports signs of life as seldom as the old policy allows, so of an old and a new
-// limit on silence the longer one counts.
+// limit returns the step's limit of a kind that is in force, or nil if there is none. An operator may replace the
+// policy while an attempt runs. Its worker still reports signs of life as seldom as the old policy allows, so of an old
+// and a new limit on silence the longer one counts.
 func (s *Step) limit(kind policy.LimitKind) *policy.Limit {
 	is := s.Effective().Get(kind)
 	if kind != policy.LimitHeartbeat && kind != policy.LimitInactivity || is == nil || s.PolicyAtStart == nil {
@@ -58,7 +58,7 @@ func (s *Step) limit(kind policy.LimitKind) *policy.Limit {
 	return is
 }
 
-// stepLimit returns the next limit of the step itself: those of its run are not among them.
+// stepLimit returns the next limit of the step itself, without those of its run.
 func (r *Run) stepLimit(s *Step) due {
 	var d due
 	EachLimit(r, s, func(limit policy.LimitKind, at Time) { d = d.earlier(limit, at) })
@@ -66,7 +66,7 @@ func (r *Run) stepLimit(s *Step) due {
 }
 
 // EachLimit calls fn with the limits of an open step that count now, and the instants at which they expire, zero for
-// limits that the step does not have. Those of its run are not among them.
+// limits that the step does not have. It leaves out those of its run.
 func EachLimit(r *Run, s *Step, fn func(limit policy.LimitKind, at Time)) {
 	if s.Phase.Closed() || s.clocksPaused(r) {
 		return
@@ -86,7 +86,7 @@ func EachLimit(r *Run, s *Step, fn func(limit policy.LimitKind, at Time)) {
 	}
 }
 
-// ClockStands reports whether the run is paused and its own deadlines stand still.
+// ClockStands reports whether the run is paused and its own deadlines are stopped.
 func (r *Run) ClockStands() bool { return r.PausedAt != 0 && r.StopClock }
 
 // runLimit returns the run's own next limit; hooks have their own budget and are not bounded by it.
@@ -98,7 +98,7 @@ func (r *Run) runLimit() due {
 	return d.earlier(policy.LimitExecution, r.Execution.At).earlier(policy.LimitRun, r.Deadline.At)
 }
 
-// outerLimit returns the run's own next limit where it bounds the step.
+// outerLimit returns the run's own next limit if it bounds the step.
 func (r *Run) outerLimit(s *Step) due {
 	if s.Spec.Detached {
 		return due{}
@@ -122,7 +122,7 @@ func (r *Run) binding(s *Step) due {
 }
 
 // Binding returns the limit that fires first for an open step, the outer one of two at the same instant, and its
-// instant; zero: nothing bounds the step.
+// instant, zero if nothing bounds the step.
 func (r *Run) Binding(s *Step) (policy.LimitKind, Time) {
 	d := r.binding(s)
 	return d.limit, d.at
@@ -134,17 +134,17 @@ func (r *Run) Limit() (policy.LimitKind, Time) {
 	return d.limit, d.at
 }
 
-// stepWake returns when the step wants something; zero: never.
+// stepWake returns when the step needs attention; zero: never.
 func (r *Run) stepWake(s *Step) Time {
 	if s.Phase.Closed() {
 		return 0
 	}
-	wake := policy.Earliest(r.stepLimit(s).at, r.nextWarning(s).at)
+	wake := r.stepLimit(s).at.Earlier(r.nextWarning(s).at)
 	if r.PausedAt != 0 || s.Stopping {
 		return wake
 	}
 	if s.Phase == StepBackingOff || (s.Phase == StepSuspended && s.Spec.Kind == KindSleep) {
-		wake = policy.Earliest(wake, s.NextAt)
+		wake = wake.Earlier(s.NextAt)
 	}
 	return wake
 }
@@ -208,10 +208,10 @@ func (r *Run) timeout(s *Step, kind policy.LimitKind, cause *policy.Failure) *po
 	return f
 }
 
-// expired ends what a failure says of a limit.
+// expired is the end of the sentence that describes a limit in a failure.
 const expired = " expired"
 
-// describeLimit names a limit with its amount. If an operation has moved its deadline, the amount alone would not say
+// describeLimit names a limit with its amount. If an operation has moved its deadline, the amount alone would not tell
 // when it expires.
 func (r *Run) describeLimit(s *Step, kind policy.LimitKind, amount time.Duration) string {
 	text := fmt.Sprintf("%s limit", kind)

@@ -1,6 +1,6 @@
 package core
 
-// Output is what one input did. An entry without records means that nothing happened.
+// Output is the result of one input. An entry without records means that nothing happened.
 type Output struct {
 	Entry   Entry
 	Effects []Effect
@@ -73,6 +73,10 @@ func (m *machine) take(def *Definition, in Input) error {
 		m.tick()
 	case Recovered:
 		m.recovered(in)
+	case Forked:
+		return fork(m, in)
+	case Replaced:
+		return replaced(m, in)
 	}
 	return nil
 }
@@ -93,7 +97,7 @@ func (m *machine) effect(e Effect) {
 	m.out.Effects = append(m.out.Effects, e)
 }
 
-// proceed asks the decider for what follows until nothing does, and ends the run when its outcome is settled.
+// proceed asks the decider for commands until there are none, and ends the run when its outcome is settled.
 func (m *machine) proceed() {
 	for !m.r.Phase.Closed() && !m.r.Elsewhere() {
 		switch {
@@ -128,7 +132,7 @@ func (m *machine) ask() bool {
 	case m.r.hasBody() && !m.r.bodyPending: // the body has said that it waits: it knows all there is
 		return false
 	case fresh:
-		m.r.decider = nil // one that was made for a task of the run's may not know of what has closed since
+		m.r.decider = nil // a decider that was made for a task of the run may not know which steps have closed since
 	case len(m.r.changed) == 0 && !m.r.mustWarn && !m.r.unheard:
 		return false
 	}
@@ -136,7 +140,7 @@ func (m *machine) ask() bool {
 	m.r.asked, m.r.mustWarn, m.r.unheard = true, false, false
 	closed := m.r.changed
 	if fresh {
-		closed = nil // a new decider has read the state as it is
+		closed = nil // a new decider has read the present state
 	}
 	m.r.changed = nil
 	cmds := d.Decide(m.r, closed, m.now)
@@ -257,7 +261,7 @@ func (m *machine) start(def *Definition, in Start) error {
 	}
 	from := m.now
 	if def != nil && def.Follows != nil {
-		from = max(in.At, m.now) // the wait for the first firing is no part of the limits
+		from = max(in.At, m.now) // the wait for the first firing does not count towards the limits
 	}
 	rec := RunCreated{
 		Definition: in.Definition, Workflow: in.Workflow, WorkflowID: in.WorkflowID, Key: in.Key, Input: in.Input,
@@ -285,7 +289,10 @@ func (m *machine) start(def *Definition, in Start) error {
 	m.emit(rec)
 	m.inherit(in.Signals)
 	m.inheritUpdates(in.Updates)
-	for _, k := range in.Keep {
+	ids := make([]StepID, len(in.Keep)+1)
+	ids[0] = NoStep
+	for i, k := range in.Keep {
+		ids[i+1] = NoStep
 		spec := k.Spec
 		if k.Def >= 0 {
 			spec = def.Spec(k.Def)
@@ -293,9 +300,10 @@ func (m *machine) start(def *Definition, in Start) error {
 		if spec == nil {
 			continue // the definition no longer has the step: there is nothing to keep it for
 		}
+		ids[i+1] = StepID(len(m.r.Steps))
 		m.emit(StepOmitted{
-			Spec: spec, Item: k.Item, Group: NoStep, Reason: "kept from an earlier run", Kept: true,
-			Phase: k.Phase, Output: k.Output,
+			Spec: spec, Item: k.Item, Group: ids[k.Group], Reason: "kept from an earlier run", Kept: true,
+			Phase: k.Phase, Output: k.Output, Actor: k.Actor, Failure: k.Failure,
 		})
 	}
 	return nil
@@ -353,7 +361,7 @@ func (m *machine) recovered(in Recovered) {
 		if tok := (Token{m.r.ID, s.ID, s.Attempt}); in.Alive[tok] || in.Reached[tok] {
 			continue
 		}
-		if s.Stopping && s.Spec.Kind != KindChild { // a child run goes on closing, and says when it has
+		if s.Stopping && s.Spec.Kind != KindChild { // a child run goes on closing, and reports when it has
 			m.emit(AttemptStopped{Step: s.ID})
 			m.readyAgain(s.ID)
 		}

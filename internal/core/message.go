@@ -37,7 +37,7 @@ type Message struct {
 type Content interface{ content() }
 
 type (
-	// ChildStart starts a child run. If the run is there already, its parent is told of its end, if it has ended.
+	// ChildStart starts a child run. If the run exists already, its parent is told of its end, if it has ended.
 	ChildStart struct {
 		Definition DefinitionID // stored by now
 		Workflow   string
@@ -66,13 +66,14 @@ type (
 		Reason     string
 	}
 
-	// ChildStop applies Op to a child run, as far as its parent-close policy lets its parent do that.
+	// ChildStop applies Op to a child run, if its parent-close policy allows that.
 	ChildStop struct{ Op Op }
 
-	// ChildBound changes the deadline that a child run has from its parent, from one instant to another; zero: none.
+	// ChildBound changes the deadline that a child run has from its parent, from one instant to another; zero if there
+	// is none.
 	ChildBound struct{ Was, Is Time }
 
-	// ChildAsk has a child run that has ended tell its parent again.
+	// ChildAsk makes a child run that has ended tell its parent again.
 	ChildAsk struct{}
 
 	// KeyedStart starts the run for which the partition of an idempotency key has claimed that key. Its definition is
@@ -82,7 +83,7 @@ type (
 		Use bool // a run that is open with the workflow id is as good
 	}
 
-	// KeyedStarted tells the partition of an idempotency key what a KeyedStart has come to.
+	// KeyedStarted tells the partition of an idempotency key the result of a KeyedStart.
 	KeyedStarted struct {
 		Workflow, Key string
 		Claimed       RunID // the run that the key was claimed for
@@ -91,7 +92,7 @@ type (
 	}
 )
 
-// Refusal is why a start was refused, as its caller is told.
+// Refusal is the reason, for the caller, why a start was refused.
 type Refusal struct{ Code, ID, Message, Hint string }
 
 func (ChildStart) content()     {}

@@ -26,8 +26,8 @@ func parseName[T ~uint8](names []string, s string, v *T) error {
 	return fmt.Errorf("%q where one of %s is expected", s, strings.Join(names, ", "))
 }
 
-// StepNamed finds a step of a run by what people call it: its key, or for an item the name that it has, test[mac, 3]. A
-// name that several items have names none of them.
+// StepNamed finds a step of a run by the name that people use: its key, or for an item the item's name, test[mac, 3]. A
+// name that several items have identifies none of them.
 func StepNamed(r *Run, name string) (*Step, bool) {
 	if s, known := r.Lookup(name); known {
 		return s, true

@@ -50,7 +50,7 @@ func (m *machine) operateRun(in Operation) error {
 	case OpCancelGracefully, OpCancel:
 		c := m.r.Closing
 		if m.r.Answers() && c == nil {
-			m.audit(in, NoStep) // its body hears of it, and decides what follows
+			m.audit(in, NoStep) // its body learns of it, and decides what follows
 			return nil
 		}
 		if m.r.Stop != nil && c == nil {
@@ -102,7 +102,8 @@ func (m *machine) pause(stopClock bool) {
 	m.emit(PauseBegan{StopClock: stopClock})
 }
 
-// resume makes a paused run go on: open steps get fresh deadlines, the run's own kept running unless the clock stood.
+// resume makes a paused run go on: open steps get new deadlines; those of the run kept running unless its clock was
+// stopped.
 func (m *machine) resume() {
 	end := PauseEnded{Execution: m.r.Execution, Deadline: m.r.Deadline}
 	if m.r.StopClock {
@@ -117,6 +118,9 @@ func (m *machine) resume() {
 	}
 	if m.r.WaitsForBody() {
 		m.r.asked = false // the decisions that the body made meanwhile were refused
+	}
+	if m.r.Answers() && !m.r.bodyPending {
+		m.effect(Consult{}) // it may have something to be asked that is not recorded
 	}
 	for i := range m.r.Steps {
 		s := &m.r.Steps[i]
@@ -257,7 +261,7 @@ func (m *machine) complete(s *Step, output []byte) {
 	}
 }
 
-// setPolicies replaces the policy of a step; of a group it is that of its items, also of those that begin later.
+// setPolicies replaces the policy of a step, or of a group's items, including those that begin later.
 func (m *machine) setPolicies(s *Step, p *policy.Policy) {
 	if s.Spec.Kind != KindGroup {
 		m.setPolicy(s, p)
@@ -271,7 +275,7 @@ func (m *machine) setPolicies(s *Step, p *policy.Policy) {
 	}
 }
 
-// itemPolicy returns the policy that an operator gave a group for its items; nil: none.
+// itemPolicy returns the policy that an operator gave a group for its items, or nil if there is none.
 func (r *Run) itemPolicy(group StepID) *policy.Policy {
 	if group == NoStep {
 		return nil

@@ -25,7 +25,7 @@ var runPhaseNames = [...]string{
 // Closed reports whether the phase is terminal.
 func (p RunPhase) Closed() bool { return p >= RunSucceeded }
 
-// Failed reports whether the run ended badly by itself: nobody stopped it.
+// Failed reports whether the run ended badly and nobody stopped it.
 func (p RunPhase) Failed() bool { return p == RunFailed || p == RunTimedOut }
 
 func (p RunPhase) String() string { return name(runPhaseNames[:], p) }
@@ -69,10 +69,10 @@ func (p StepPhase) MarshalText() ([]byte, error) { return []byte(p.String()), ni
 // UnmarshalText accepts a phase's name.
 func (p *StepPhase) UnmarshalText(b []byte) error { return parseName(stepPhaseNames[:], string(b), p) }
 
-// StepKind is what a step does.
+// StepKind is the kind of work of a step.
 type StepKind uint8
 
-// The step kinds the machine tells apart. Everything a worker executes is KindTask, whatever its task type.
+// The step kinds that the machine distinguishes. Everything a worker executes is KindTask, whatever its task type.
 const (
 	KindTask  StepKind = iota // handed to a worker
 	KindSleep                 // ends at an instant

@@ -7,13 +7,12 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// player plays a run on in virtual time. It drives the machine that real runs use, and reports what the attempts of
-// its tasks do.
+// player plays a run on in virtual time. It drives the machine that real runs use, and plays the attempts of its tasks.
 type player struct {
 	run  *Run
 	def  *Definition
 	now  Time
-	act  func(s *Step) *Act // the act of the step's attempt; nil: it does not even start
+	act  func(s *Step) *Act // the act of the step's attempt; nil if it does not even start
 	told func(e Entry)
 
 	until       Time // the last instant that can be counted from the beginning
@@ -23,8 +22,8 @@ type player struct {
 // countable is how far a run is played on: spans of time saturate at 292 years, and instants have years of four digits.
 const countable = 292 * 365 * 24 * time.Hour
 
-// next does what happens next: a report of an attempt, then an expiry, then a start, in this order at one instant. It
-// reports false if nothing happens any more.
+// next processes the next event: a report of an attempt, then an expiry, then a start, in this order at one instant. It
+// reports false if nothing more happens.
 func (p *player) next() (bool, error) {
 	var first timedInput
 	offer := func(at Time, in Input) {
@@ -80,7 +79,7 @@ func (p *player) put(in Input, now Time) error {
 	return nil
 }
 
-// timedInput is something that comes at an instant.
+// timedInput is an input that comes at an instant.
 type timedInput struct {
 	at Time
 	in Input

@@ -1,16 +1,16 @@
 package core
 
-// Published is what a run's body tells of its state to whoever looks at the run: the last value that it gave.
+// Published is the last value that a run's body has published for the readers of the run.
 type Published struct {
 	Value []byte // JSON
 	At    Time
 
-	// points says of each branch of the body, by the prefix of its keys, where it gave its last value.
+	// points records for each branch of the body, by the prefix of its keys, where it gave its last value.
 	points map[string]Point
 }
 
-// Point is a point in a branch of a body: the Count-th value that the branch published after the step of that key. A
-// body that is called again finds by it which values it has published before.
+// Point is a point in a branch of a body: the Count-th value that the branch published after the step of that key. With
+// it, a body that is called again finds which values it has published before.
 type Point struct {
 	After string // empty: before the branch's first step
 	Count int
@@ -40,7 +40,7 @@ func (r *Run) applyPublished(at Time, rec StatePublished) {
 	p.points[rec.Branch] = Point{After: rec.After, Count: rec.Count}
 }
 
-// forgetPoints follows a step that is made again: what the body publishes after it is new.
+// forgetPoints removes the points after a step that is made again, because the body publishes new values after it.
 func (r *Run) forgetPoints() {
 	if r.Published != nil {
 		r.Published.points = nil

@@ -7,14 +7,14 @@ import "github.com/pawl-dev/pawl/policy"
 //sumtype:decl
 type Record interface{ record() }
 
-// Entry is what one input did to one run, at one instant.
+// Entry is the recorded result of one input to one run, at one instant.
 type Entry struct {
 	Run     RunID
 	At      Time
 	Records []Record
 }
 
-// Ended reports whether the run has ended after the entry; before says whether it had ended before it. That is needed
+// Ended reports whether the run has ended after the entry; before tells whether it had ended before it. That is needed
 // because an ended run may get further entries: work that stops later, or an operator's retry, which opens the run
 // again.
 func (e *Entry) Ended(before bool) bool {
@@ -49,7 +49,7 @@ type (
 		Labels        Labels
 		Queue         RunQueue
 		Within        []string // see Admission
-		Admitted      bool     // it took over the place of the run before it in the chain
+		Admitted      bool     // it took over the place of the earlier run in the chain
 		Headers       Headers
 		Firing        Time   // the firing of a timetable that the run is for; zero: when it starts
 		Zone          string // the time zone of the firing; empty: UTC
@@ -59,10 +59,10 @@ type (
 	// RunCreated on.
 	RunQueued struct{}
 
-	// RunHeld says why the run's queue does not admit it.
+	// RunHeld explains why the run's queue does not admit it.
 	RunHeld struct{ Held Held }
 
-	// RunStarted: a delayed run began, or one that its queue has admitted; other runs have only RunCreated.
+	// RunStarted: a delayed run began, or one that its queue has admitted; others begin with RunCreated.
 	RunStarted struct{ Deadline RunLimit }
 
 	// RunClosing settles the outcome.
@@ -70,12 +70,12 @@ type (
 		Phase   RunPhase
 		Output  []byte
 		Failure *policy.Failure
-		From    []StepID // the failed steps that a body's failure came from; none: the body's own
+		From    []StepID // the failed steps from which a body's failure follows; none: it is the body's own
 		SameAs  StepID   // 1 + the step that has the run's output, which is not recorded again; 0: Output has it
 	}
 
-	// RunStopping: the run was cancelled or has expired. Until is zero while its work is being stopped. When that is
-	// done, the record follows a second time: the body is asked, and has time for its answer until then.
+	// RunStopping: the run was cancelled or has expired. Until is zero while its work is being stopped. Once that is
+	// done, a second such record follows: the body is asked, and has time for its answer until then.
 	RunStopping struct {
 		Phase   RunPhase
 		Failure *policy.Failure
@@ -85,19 +85,19 @@ type (
 	// RunHooks: the decider was asked for a stage of hooks.
 	RunHooks struct{ Stage int }
 
-	// RunEnded writes the terminal phase; output and failure are those of RunClosing, where there was one.
+	// RunEnded writes the terminal phase; output and failure are those of RunClosing, if there was one.
 	RunEnded struct {
 		Phase   RunPhase
 		Failure *policy.Failure // the failure that a termination gives
-		Next    RunID           // the chain's next run; zero: none
+		Next    RunID           // the chain's next run; zero if there is none
 	}
 
 	// RunReopened follows an operator's retry of a closed run.
 	RunReopened struct {
 		Execution, Deadline RunLimit
-		Drop                []StepID // steps decided anew: skipped dependants, a body's reaction to the failure, hooks
+		Drop                []StepID // steps to decide again: skipped dependants, reactions of a body, hooks
 		Queued              bool     // it waits for its queue again
-		Labels              Labels   // a change: the run's labels go back to what they are without the dropped steps
+		Labels              Labels   // a change to the labels that the run has without the dropped steps
 		ForHook             bool     // it keeps its outcome, and ends again when a hook of it has ended
 		Until               Time     // the run goes on with its compensation, until then at most; zero: with its work
 		Keep                []StepID // steps that undid something after a failure, found by their keys
@@ -105,7 +105,7 @@ type (
 
 	// PauseBegan and PauseEnded bracket a pause.
 	PauseBegan struct{ StopClock bool }
-	// PauseEnded carries the run's deadlines, moved where the clock stood still.
+	// PauseEnded carries the run's deadlines, moved if the clock was stopped.
 	PauseEnded struct{ Execution, Deadline RunLimit }
 
 	// CancelAsked: nothing new is scheduled from here on.
@@ -115,7 +115,7 @@ type (
 	SignalKept struct {
 		Name, ID string
 		Payload  []byte
-		Carried  bool // it came with the chain: the run before had kept it
+		Carried  bool // it came with the chain: the earlier run had kept it
 		Taken    bool // Carried: a wait of that run took it, and only its id is known
 		Back     bool // a retry has dropped the wait that took it: it is the first event of the run again
 		Actor    string
@@ -129,8 +129,8 @@ type (
 		Group           StepID
 		ScheduleToClose Time
 		NextAt          Time     // a sleep's end, a wait's deadline
-		Deadline        Time     // one that is an instant; it binds from here on
-		Until           bool     // NextAt is the instant at which a sleep was to end, not a length from now
+		Deadline        Time     // one that is an instant; it binds from now on
+		Until           bool     // NextAt is the planned end of a sleep, as an instant
 		ShareKey        string   // the key for its queue's and service's limits for each key; empty: the spec's
 		Saw, After      []StepID // a body's knowledge; see Causes
 	}
@@ -147,7 +147,9 @@ type (
 		Output   []byte
 		Saw      []StepID // a body's knowledge; see Causes
 		After    []StepID
-		Labels   Labels // a change of the run's labels, which the body has decided
+		Labels   Labels          // a change of the run's labels, which the body has decided
+		Actor    string          // Kept: the sender of the event that ended the wait
+		Failure  *policy.Failure // Kept: that of an item which did not succeed
 	}
 
 	// AttemptReady: a further attempt waits for a worker.
@@ -165,8 +167,8 @@ type (
 		Worker   string
 		Deadline Time  // the step's deadline, set by its first attempt; zero: unchanged
 		Child    RunID // KindChild: the run it starts
-		// Secret is what a worker in another process shows with its reports; 0: the worker is in the engine's process.
-		// It is recorded so that the worker can still report after the engine was started again.
+		// Secret is the secret that a worker in another process sends with its reports; 0: the worker is in the
+		// engine's process. It is recorded so that the worker can still report after the engine was started again.
 		Secret   uint64
 		Confirms bool // see TaskStarted
 	}
@@ -182,20 +184,20 @@ type (
 	// AttemptEnded ends an attempt. NextAt is set where another follows; else a StepEnded does.
 	AttemptEnded struct {
 		Step      StepID
-		Failure   *policy.Failure // nil: it succeeded
+		Failure   *policy.Failure // nil if it succeeded
 		Details   []byte          // the details of a heartbeat that was not recorded before
 		Stopping  bool            // its work has been told to stop
 		Retry     bool
 		NextAt    Time
 		Note      string // a broken When expression
-		LostAlone int    // how many attempts that were lost alone count now; see Step
+		LostAlone int    // how many attempts that were lost while they ran alone count now; see Step
 	}
 
-	// AttemptStopped: the work of an ended attempt is gone or abandoned.
+	// AttemptStopped: the work of an ended attempt has ended, or was abandoned.
 	AttemptStopped struct {
 		Step      StepID
 		Abandoned bool
-		Killed    bool // it was not gone when its grace was over
+		Killed    bool // it had not ended when its grace was over
 	}
 
 	// StepEnded writes a step's terminal phase.
@@ -237,7 +239,7 @@ type (
 		At    Time // zero: removed
 	}
 
-	// StatePublished keeps the value that the run's body shows to whoever looks at the run.
+	// StatePublished stores the value that the run's body publishes for the readers of the run.
 	StatePublished struct {
 		Branch, After string // where the body did so; see Point
 		Count         int
@@ -255,10 +257,10 @@ type (
 		Name, ID string
 		Output   []byte
 		Failure  *policy.Failure
-		Carried  bool // it came with the chain: a run before had answered it
+		Carried  bool // it came with the chain: an earlier run had answered it
 	}
 
-	// Turned is what a turn has left; see Turn.
+	// Turned is the result of a turn; see Turn.
 	Turned struct {
 		Value []byte // nil: as it was
 		Wake  Time
@@ -282,7 +284,7 @@ type (
 	// BodyWaits: the run's body has seen all there is and waits.
 	BodyWaits struct{}
 
-	// Operated is the audit of an operation; the records of what it did follow.
+	// Operated records an operation; the records of its results follow.
 	Operated struct {
 		Op            Op
 		Step          StepID // NoStep: the run

@@ -37,9 +37,9 @@ func (m *machine) refuseFollowed() error {
 		"the run is %s and its chain goes on with run %s; retry that one", m.r.Phase, m.r.Next)
 }
 
-// retryRun restarts the failed steps that made a run fail, or would. Of a run with a body those are the steps that the
-// body's error came from; what the body decided after it had seen their failure is dropped. A run whose compensation
-// was not finished goes on with that.
+// retryRun restarts the failed steps that made a run fail, or would. For a run with a body these are the steps from
+// which the body's error followed; the body's decisions after it had seen their failure are dropped. A run whose
+// compensation was not finished goes on with that.
 func (m *machine) retryRun(in Operation) error {
 	if m.r.resumesUndo() {
 		return m.resumeCompensation(in)
@@ -48,7 +48,7 @@ func (m *machine) retryRun(in Operation) error {
 	return m.retry(in, NoStep, ids, drop, err)
 }
 
-// RefusesRetry returns why a retry of the run would be refused now; nil: it would not.
+// RefusesRetry returns why a retry of the run would be refused now, or nil if it would not.
 func (r *Run) RefusesRetry(now Time) error {
 	m := machine{r: r, now: now}
 	if err := refuseAnswered(&m, OpRetryRun); err != nil {
@@ -151,7 +151,7 @@ func insteadOfRetry(r *Run) string {
 		failed, r.ID, strings.Join(items, ","))
 }
 
-// anew adds to some steps that are made again what is decided anew because of that.
+// anew adds to some steps that are made again those about which this leads to a new decision.
 func (m *machine) anew(ids []StepID) (restart, drop []StepID, err error) {
 	if m.r.def.Dependents != nil {
 		drop = m.r.def.Dependents(m.r, ids)
@@ -196,8 +196,7 @@ func (m *machine) retryStep(in Operation, s *Step) error {
 	return m.retry(in, s.ID, ids, drop, err)
 }
 
-// withGroup lists a step with the steps that are made again with it: with a group its failed items, with an item its
-// group.
+// withGroup lists a step with the steps that are made again with it: a group's failed items, or an item's group.
 func (m *machine) withGroup(s *Step) []StepID {
 	ids := []StepID{s.ID}
 	if s.Group != NoStep && m.r.Steps[s.Group].Phase.Closed() {
@@ -229,10 +228,10 @@ func (m *machine) retryHook(in Operation, s *Step) error {
 	return nil
 }
 
-// reopenedExecution returns the execution limit of a run that is opened again. One that has passed would end the
-// retry at once, so it starts again where it is a duration, and is gone where it was an instant. The limits of the
-// definition apply again then: a child run begins with the limit of its parent where that is the earlier one, and
-// would be left without any. For example, a child by cron whose own limit is 3h would begin again and again for ever.
+// reopenedExecution returns the execution limit of a run that is opened again. A deadline that has passed would end the
+// retry at once, so it starts again if it is a duration, and is removed if it was an instant. The limits of the
+// definition apply again then: a child run begins with the limit of its parent if that is earlier, and would otherwise
+// have none. For example, a child by cron whose own limit is 3h would begin again and again forever.
 func (m *machine) reopenedExecution() RunLimit {
 	l := m.r.Execution
 	if l.At == 0 || l.At > m.now {
@@ -249,12 +248,12 @@ func (m *machine) reopenedExecution() RunLimit {
 	return amount
 }
 
-// FailureUpstream is the type of a group's failure which only says that what its items need did not succeed. A retry
-// opens such a group again, so that its items are decided again.
+// FailureUpstream is the type of the failure of a group that only means that the needs of its items did not succeed. A
+// retry opens such a group again, so that its items are decided again.
 const FailureUpstream = "upstream"
 
-// waitingGroups lists the closed groups that a retry opens again although nobody named them: an item of them was
-// skipped because of what failed, or would have been; or items of them are decided anew.
+// waitingGroups lists the closed groups that a retry opens again although they were not named: an item of them was
+// skipped because of the failure, or would have been; or items of them are decided again.
 func (m *machine) waitingGroups(named, drop []StepID) []StepID {
 	reopen := map[StepID]bool{}
 	for _, id := range drop {
@@ -282,8 +281,8 @@ func (m *machine) waitingGroups(named, drop []StepID) []StepID {
 	return out
 }
 
-// restart gives steps a fresh budget and fresh deadlines and puts them back to work. A closed run is opened again,
-// with fresh deadlines of its own. What is dropped is decided anew, as are hooks and skipped dependants.
+// restart gives steps a fresh budget and fresh deadlines and puts them back to work. A closed run is opened again, with
+// new deadlines of its own. What is dropped is decided again, as are hooks and skipped dependants.
 func (m *machine) restart(ids, drop []StepID) {
 	ids = append(ids, m.waitingGroups(ids, drop)...)
 	for _, id := range drop {
@@ -339,7 +338,7 @@ func (m *machine) beginAgain(s *Step) {
 	}
 }
 
-// reopen drops steps. What they did to the run's labels and events is undone: it is decided anew as well.
+// reopen drops steps. Their changes of the run's labels and events are undone and decided again as well.
 func (m *machine) reopen(rec RunReopened, drop []StepID) {
 	rec.Drop, rec.Labels = drop, m.r.unlabel(drop)
 	back := m.r.takenBy(drop)
@@ -365,8 +364,8 @@ func (m *machine) restartAt(s *Step) Time {
 	}
 }
 
-// droppedByRetry lists the steps, beside those that are known, whose being skipped, or whose running as a hook,
-// followed from the failure.
+// droppedByRetry lists the steps, beside those that are known, that were skipped because of the failure, or ran as its
+// hooks.
 func (m *machine) droppedByRetry(known []StepID) []StepID {
 	var drop []StepID
 	for i := range m.r.Steps {

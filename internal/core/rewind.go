@@ -8,18 +8,18 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// failures is what a run with a body knows of where its failures came from and what followed from them. A retry goes
-// back to a step that failed: it drops what the body decided after it had seen the failure, and nothing else. Steps
-// that the body had begun before, or beside it in another branch, keep their results.
+// failures is what a run with a body knows of the causes of its failures and of what followed from them. A retry goes
+// back to a step that failed: it drops the body's decisions after it had seen the failure, and nothing else. Steps that
+// the body had begun before, or beside it in another branch, keep their results.
 type failures struct {
-	from   []StepID          // the failed steps that the run's failure came from
+	from   []StepID          // the failed steps from which the run's failure follows
 	causes map[StepID]causes // the causes of each step
 }
 
-// causes are those of a step, as they are recorded; see Causes.
+// causes are the recorded causes of a step; see Causes.
 type causes struct{ saw, after []StepID }
 
-// cameFrom notes where the failure of a run that has ended came from.
+// cameFrom notes the cause of the failure of a run that has ended.
 func (r *Run) cameFrom(from []StepID) {
 	if r.failures == nil && len(from) == 0 {
 		return
@@ -54,7 +54,7 @@ func (r *Run) unfollow(id StepID) {
 }
 
 // failedAmong finds the failed steps of some keys. An error that a body returns may name a step of another run, and
-// this one may have none of that key, or one that has succeeded.
+// this one may have no step of that key, or one that has succeeded.
 func (m *machine) failedAmong(keys []string) []StepID {
 	return slices.DeleteFunc(idsOf(m.r, keys), func(id StepID) bool { return !m.r.Steps[id].failed() })
 }
@@ -70,8 +70,8 @@ func idsOf(r *Run, keys []string) []StepID {
 	return ids
 }
 
-// following lists the steps that the body decided after it had seen one of some failures, in the order in which they
-// were decided. A step is recorded after what it follows from, so one pass finds all.
+// following lists the steps that the body decided after it had seen one of some failures, in the order of the
+// decisions. A step is recorded after what it follows from, so one pass finds all.
 func (r *Run) following(failed []StepID) []StepID {
 	if r.failures == nil || len(failed) == 0 {
 		return nil
@@ -90,15 +90,15 @@ func (r *Run) following(failed []StepID) []StepID {
 	return out
 }
 
-// byWorkflow is said of a step that its body has cancelled.
+// byWorkflow is the reason of a step that its body has cancelled.
 const byWorkflow = "cancelled by the workflow"
 
 func (s *Step) cancelledByBody() bool {
 	return s.Phase == StepCancelled && s.Failure != nil && s.Failure.Message == byWorkflow
 }
 
-// undone returns the steps to go back to, with those that the body cancelled in the same decision as something that is
-// dropped, and all that is dropped then.
+// undone returns the steps to go back to, with those that the body cancelled in the same decision as a dropped step,
+// and all dropped steps.
 func (r *Run) undone(from []StepID) (all, drop []StepID) {
 	for all = slices.Clone(from); ; {
 		drop = r.following(all)
@@ -121,9 +121,9 @@ func (s *Step) failed() bool {
 	return s.Phase == StepFailed || s.Phase == StepTimedOut || s.Phase == StepCancelled
 }
 
-// endedWithRun lists the failed steps that were stopped because their run ended, and had no fault in it: by a cancel,
-// by a limit of the run, or because the compensation took too long, which is none of their own limits. Those whose end
-// the body has seen, and gone on from, are not among them.
+// endedWithRun lists the failed steps that were stopped only because their run ended: by a cancel, by a limit of the
+// run, or because the compensation took too long. Steps whose end the body has seen, and gone on from, are not among
+// them.
 func (r *Run) endedWithRun() []StepID {
 	var ids []StepID
 	seen := map[StepID]bool{}
@@ -152,8 +152,8 @@ func (r *Run) endedWithRun() []StepID {
 	return ids
 }
 
-// rewind returns what a retry of a run with a body restarts, and what of the body's decisions it drops. Where that is
-// not clear it refuses and names the steps of which an operator can choose one.
+// rewind returns the steps that a retry of a run with a body restarts, and the body's decisions that it drops. Where
+// that is not clear it refuses and names the steps of which an operator can choose one.
 func (m *machine) rewind() (restart, drop []StepID, err error) {
 	r := m.r
 	stopped := r.endedWithRun()
@@ -187,7 +187,7 @@ func (m *machine) rewind() (restart, drop []StepID, err error) {
 	return m.back(append(from, stopped...), drop)
 }
 
-// back leaves out of the steps to restart those that are dropped. What is dropped must not execute any more.
+// back removes the dropped steps from the steps to restart. A dropped step must no longer execute.
 func (m *machine) back(restart, drop []StepID) (_, _ []StepID, err error) {
 	for _, id := range drop {
 		s := &m.r.Steps[id]
@@ -205,8 +205,8 @@ func (m *machine) back(restart, drop []StepID) (_, _ []StepID, err error) {
 	return slices.Compact(restart), drop, nil
 }
 
-// rewindTo returns what a retry of one step restarts in a run with a body, and what it drops. In an open run the body
-// must not have gone on from the failure: what it has decided since may be under way.
+// rewindTo returns the steps that a retry of one step restarts in a run with a body, and those that it drops. In an
+// open run the body must not have gone on from the failure: its later decisions may be under way.
 func (m *machine) rewindTo(s *Step) (restart, drop []StepID, err error) {
 	restart, drop = m.r.undone([]StepID{s.ID})
 	if m.r.Phase.Closed() {
@@ -219,7 +219,7 @@ func (m *machine) rewindTo(s *Step) (restart, drop []StepID, err error) {
 	return []StepID{s.ID}, nil, nil
 }
 
-// choice says which steps an operator can retry.
+// choice lists the steps that an operator can retry.
 func choice(keys []string) string {
 	const most = 10
 	var b strings.Builder

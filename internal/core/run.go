@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Time is an instant in microseconds since the Unix epoch; zero is none.
+// Time is an instant in microseconds since the Unix epoch; zero means none.
 type Time = policy.Time
 
 // DefinitionID is the content hash of a workflow definition; a run keeps the one it started with.
@@ -45,69 +45,69 @@ type Run struct {
 	Zone       string // the time zone of that firing; empty: UTC
 	EndedAt    Time
 
-	// Execution and Deadline are the run's stored deadlines, zero where it has none.
+	// Execution and Deadline are the run's stored deadlines, zero if it has none.
 	Execution RunLimit // spans the chain
 	Deadline  RunLimit // this run
 
 	Parent Parent // the parent of a child run
 	Chain  Chain
-	Notify string // workflow id of a run that is told of the chain's end; empty: none
+	Notify string // workflow id of a run that is told of the chain's end; empty if there is none
 	Labels Labels
-	// Admission is what the run has to do with the queue that it was started into; nil: there is none.
+	// Admission is the run's state in the queue into which it was started; nil if it has none.
 	Admission *Admission
-	// Headers are what its caller sent along; they never change.
+	// Headers are those that its caller sent; they never change.
 	Headers Headers
 
 	Steps   []Step   // the steps by StepID
 	Signals []Signal // events that no wait has taken yet, and taken ones that carry an id (without payload)
 	Updates []Update // updates that the body has accepted, and the latest answers of the chain
 	answers answers
-	// Published is what the body shows of its state; nil: nothing.
+	// Published is the last value that the body published; nil if there is none.
 	Published *Published
 
 	Output  []byte // JSON
 	Failure *policy.Failure
 
-	Warned       *Warning // the first one since the run began, or was opened again; nil: none
+	Warned       *Warning // the first one since the run began, or was opened again; nil if there is none
 	Closing      *Closing // the outcome is settled; hooks run and attempts stop before the run ends
 	Stop         *Stop    // the body was asked to stop, or is going to be; kept after the end
 	CancelAsked  bool     // nothing new is scheduled
-	CancelReason string   // the last one that was given
+	CancelReason string   // the last one that was assigned
 	PausedAt     Time
 	StopClock    bool  // paused with clock: stop
-	Next         RunID // the chain's next run; zero: none
+	Next         RunID // the chain's next run; zero if there is none
 	Seq          int   // entries folded so far
 
 	def            *Definition
 	decider        Decider
 	asked          bool              // the decider has been asked about the state as a whole
-	wakes          wakes             // open steps by the instant each wants something
+	wakes          wakes             // open steps by the instant at which each needs attention
 	byKey          map[string]StepID // steps by key; built when first asked for
 	open           int               // steps that are not closed, hooks included
 	retried        int               // open steps that back off or are tried again
 	live           int               // steps with a running attempt, or one that is still stopping
 	queued         int               // steps whose attempt waits for a worker
 	changed        []StepID          // closed since the decider was last asked
-	mustWarn       bool              // a warning was given since, which the decider of a flow may want to tell
+	mustWarn       bool              // a new warning, for which the decider of a flow may send a notice
 	last           Time              // the instant of the last entry
-	failures       *failures         // a body's account of what came from which failure; nil: nothing
-	labelLog       *labelLog         // how the run came to its labels; nil: it still has those of its start
+	failures       *failures         // causes of a body's decisions: the failures they follow from; nil: none
+	labelLog       *labelLog         // how the run got its labels; nil: it still has those of its start
 	extendedLimits movedLimits       // the limits that operations moved
 	signalsTaken   *signalsTaken     // events that waits took, and which wait took which; nil: none did
-	turned         bool              // it has taken a turn
+	turned         bool              // it has had a turn
 	answered       int               // answers of a body that is asked in writing
-	lastNews       int               // the entry with the last news that such a body has to hear of
-	unheard        bool              // there is such news, and the body was not asked since
-	// bodyPending: something changed that the run's body has not seen, or it has not said yet that it waits.
+	lastNews       int               // the entry with the last news that such a body has to learn of
+	unheard        bool              // there is such news, and the body has not been asked since
+	// bodyPending: something changed that the run's body has not seen, or it has not reported yet that it waits.
 	bodyPending bool
 }
 
-// RunLimit is a run's stored deadline and where it was configured.
+// RunLimit is a run's stored deadline and its origin.
 type RunLimit struct {
 	At     Time
 	After  time.Duration // the configured amount, for a fresh budget; zero: configured as an instant
 	Warn   Time          // when the warning is due; zero: none, or given
-	Lead   time.Duration // how long before the deadline that is; zero: it has no warning
+	Lead   time.Duration // how long before the deadline that is; zero if it has no warning
 	Origin string
 }
 
@@ -121,8 +121,8 @@ type Parent struct {
 	Depth   int   // how many runs are above this one
 }
 
-// Top returns the run that stands for the whole family, which is a run with its chain and all their children: the
-// first run of the chain at the top.
+// Top returns the run that represents the whole family, which is a run with its chain and all their children: the first
+// run of the chain at the top.
 func (r *Run) Top() RunID {
 	switch {
 	case r.Parent.Run != (RunID{}):
@@ -134,7 +134,7 @@ func (r *Run) Top() RunID {
 	}
 }
 
-// CloseChild says what becomes of a child run when its parent closes.
+// CloseChild specifies what happens to a child run when its parent closes.
 type CloseChild uint8
 
 // The parent-close policies.
@@ -149,8 +149,8 @@ type Chain struct {
 	First    RunID // the chain's first run; zero: this one
 	Previous RunID // zero: none
 	Attempt  int   // the attempt of the run retry policy, from 1
-	// AfterFailure: the run before this one failed or timed out. It is the one before it in the chain; of a run that
-	// begins a chain, the last one of its workflow, if the definition recalls it; of a retried run, the run itself.
+	// AfterFailure: the run before this one failed or timed out. It is the earlier one in the chain; for the first run
+	// of a chain, the last one of its workflow, if the definition recalls it; for a retried run, the run itself.
 	AfterFailure bool
 }
 
@@ -160,6 +160,7 @@ type Signal struct {
 	ID      string // sender's id, for telling duplicates; may be empty
 	Payload []byte // JSON
 	At      Time
+	Actor   string
 	Taken   bool // a wait took it; kept for its id
 	Seq     int  // the entry that brought it
 }
@@ -201,7 +202,7 @@ type Step struct {
 	ByteAt         Time   // the attempt's last output
 	NextAt         Time   // backing off: the next attempt; sleeping: its end; waiting: the wait's deadline
 	Delay          int64  // the last backoff, milliseconds
-	Until          bool   // NextAt is the instant at which a sleep was to end, not a length from its scheduling
+	Until          bool   // NextAt is the planned end of a sleep, as an instant
 	Stopping       bool   // the work of an ended attempt has not stopped yet
 	Child          RunID  // the run that a child step's attempt started
 	Secret         uint64 // the last attempt's secret: see TaskStarted
@@ -210,21 +211,22 @@ type Step struct {
 	Kept           bool   // its result was taken over from an earlier run
 	items          int32  // the number of a group's items that are open
 	Dropped        bool   // forgotten by a retry of the run: another step took its place
-	// Restarted: an operator has put it back to work after it had closed. What was decided on its end may stand.
+	// Restarted: an operator has put it back to work after it had closed. Decisions that followed from its end may
+	// remain.
 	Restarted   bool
 	CancelAsked bool // the body has asked its work to stop
 
 	Details        []byte          // the details of the last heartbeat; the next attempt reads them
 	extendedLimits movedLimits     // the limits that operations moved
-	resumed        uint64          // a hash of them, as the attempt found them
+	resumed        uint64          // a hash of them at the start of the attempt
 	Output         []byte          // JSON
 	Failure        *policy.Failure // the last failure
-	PolicyAtStart  *policy.Policy  // the policy when the last attempt began; its worker was told this one
+	PolicyAtStart  *policy.Policy  // the policy when the last attempt began; its worker has this one
 	Policy         *policy.Policy  // an operator's replacement; nil: the spec's
 	Shared         *Shared         // its key and why it is held; nil: neither is there
 }
 
-// StepSpec is what a definition or a command says about a step. It is shared between runs and never changed.
+// StepSpec is the specification of a step in a definition or a command. It is shared between runs and never changed.
 type StepSpec struct {
 	Name     string // unique in a definition
 	Def      int32  // ordinal in the definition, or -1: the spec travels in the record
@@ -236,15 +238,15 @@ type StepSpec struct {
 	Event    string // KindWait: the event's name
 	// Any are the names of events, in place of Event: the wait takes the first that comes, whichever it is.
 	Any      []string
-	Update   string // KindWait: the update's name, where it waits for one instead of an event
+	Update   string // KindWait: the update's name, if it waits for one instead of an event
 	Policy   policy.Policy
 	Input    []byte // JSON, where the spec travels in the record
 	Spread   bool   // KindChild: the child run may live in another partition than this one
 	Detached bool   // it goes on when its run is cancelled or expires, as a part of the body's compensation
-	Share    *Share // the share whose limits bound its attempts, besides those of its task queue; nil: none
+	Share    *Share // the share whose limits bound its attempts, besides those of its task queue; nil if there is none
 }
 
-// Key names the step within its run: its name, and its item where it has one.
+// Key names the step within its run: its name, and its item if it has one.
 func (s *Step) Key() string { return stepKey(s.Spec.Name, s.Item) }
 
 func stepKey(name string, item int32) string {

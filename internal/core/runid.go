@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// RunID identifies a run. It is a UUIDv7, so ids sort by creation, and it carries the partition key: where the run
-// lives can be told from its id alone.
+// RunID identifies a run. It is a UUIDv7, so ids sort by creation, and it contains the partition key: the partition of
+// the run follows from its id alone.
 //
 //	0199d2c3-1a2b  48 bits  milliseconds since 1970
 //	7cde            4 bits  version, 7
@@ -25,7 +25,7 @@ type RunID [16]byte
 // keyBits is the length of a partition key: there may be up to 16,384 partitions.
 const keyBits = 14
 
-// NewRunID makes an id of its instant, a partition key and random numbers. Of low the last 48 bits are used, of high
+// NewRunID makes an id from its instant, a partition key and random numbers. Of low the last 48 bits are used, of high
 // the last two: two ids of one microsecond and one key are the same with a probability of 1 in 2^50.
 func NewRunID(now Time, key uint16, high, low uint64) RunID {
 	var id RunID
@@ -49,15 +49,15 @@ func (id *RunID) setKey(key uint16) {
 	binary.BigEndian.PutUint16(id[8:], 0x8000|key&(1<<keyBits-1))
 }
 
-// PartitionKey returns the 14 bits of an id that tell its partition: of n partitions it is key % n. The runs of a
+// PartitionKey returns the 14 bits of an id that determine its partition: of n partitions it is key % n. The runs of a
 // chain have the same key, and so have a run and its children, unless they are spread on purpose.
 func PartitionKey(id RunID) uint16 {
 	return binary.BigEndian.Uint16(id[8:]) & (1<<keyBits - 1)
 }
 
-// KeyOfStart returns the partition key of a new run, so that whoever looks for the run by the names its caller chose
-// finds the partition: it comes from the workflow id, else from the idempotency key, which belongs to its workflow. A
-// run without such a name gets what random says.
+// KeyOfStart returns the partition key of a new run, so that the partition can be found by the names that its caller
+// chose: it comes from the workflow id, else from the idempotency key, which belongs to its workflow. A run without
+// such a name gets a random one.
 func KeyOfStart(workflow, workflowID, key string, random uint16) uint16 {
 	switch {
 	case workflowID != "":
@@ -69,8 +69,8 @@ func KeyOfStart(workflow, workflowID, key string, random uint16) uint16 {
 	}
 }
 
-// KeyOfKey returns the partition key of an idempotency key. A start with such a key is told there which run has it. A
-// key of [OutboxKey] belongs to the partition that it names, any other one where the hash of both names says.
+// KeyOfKey returns the partition key of an idempotency key. A start with such a key learns there which run has it. A
+// key of [OutboxKey] belongs to the partition that it names, any other one to that of the hash of both names.
 func KeyOfKey(workflow, key string) uint16 {
 	if row, found := strings.CutPrefix(key, outboxKeys); found {
 		_, home, _ := strings.Cut(row, "@")
@@ -84,8 +84,8 @@ func KeyOfKey(workflow, key string) uint16 {
 // outboxKeys is how the idempotency keys begin that an outbox gives to starts.
 const outboxKeys = "outbox:"
 
-// OutboxKey returns the idempotency key of a start that stands in a row of an outbox. The row names one workflow id for
-// ever, so its key belongs to the same partition as the run: the start needs no other one.
+// OutboxKey returns the idempotency key of a start in a row of an outbox. The row always names the same workflow id, so
+// its key belongs to the same partition as the run: the start needs no other one.
 func OutboxKey(row, workflowID string) string {
 	if workflowID == "" {
 		return outboxKeys + row
@@ -93,8 +93,8 @@ func OutboxKey(row, workflowID string) string {
 	return fmt.Sprintf("%s%s@%04x", outboxKeys, row, KeyOfWorkflowID(workflowID))
 }
 
-// KeyOfWorkflowID returns the partition key of the runs with that workflow id. A run id counts as one: where the
-// first run of a chain has no workflow id, its id is that of the runs that follow.
+// KeyOfWorkflowID returns the partition key of the runs with that workflow id. A run id counts as one: if the first run
+// of a chain has no workflow id, its id is the workflow id of the runs that follow.
 func KeyOfWorkflowID(workflowID string) uint16 {
 	if id, err := ParseRunID(workflowID); err == nil {
 		return PartitionKey(id)
@@ -102,15 +102,15 @@ func KeyOfWorkflowID(workflowID string) uint16 {
 	return hashKey(workflowID)
 }
 
-// hashKey makes a partition key of a name: the last 14 of the first 16 bits of its SHA-256. It must never change, for
-// runs are looked for where it says.
+// hashKey makes a partition key of a name: the last 14 of the first 16 bits of its SHA-256. It must never change,
+// because runs are looked for in the partition that it returns.
 func hashKey(name string) uint16 {
 	sum := sha256.Sum256([]byte(name))
 	return binary.BigEndian.Uint16(sum[:]) & (1<<keyBits - 1)
 }
 
-// derive makes the id of a run this one starts, in the partition of this one. It is a function of this run and what
-// it is for, so a repeated start finds the same run; its time part makes it sort like any other id.
+// derive makes the id of a run this one starts, in the partition of this one. It is a function of this run and the id's
+// purpose, so a repeated start finds the same run; its time part makes it sort like any other id.
 func (r *Run) derive(salt uint64, now Time) RunID {
 	var about [24]byte
 	copy(about[:], r.ID[:])
@@ -164,8 +164,8 @@ func (id *RunID) UnmarshalText(b []byte) error {
 	return err
 }
 
-// Instant returns the instant that the id was made of, to the microsecond; zero: it was not made by NewRunID. A derived
-// id may say any instant of its millisecond.
+// Instant returns the instant that the id was made of, to the microsecond, zero if it was not made by NewRunID. A
+// derived id may have any instant of its millisecond.
 func (id RunID) Instant() Time {
 	fraction := binary.BigEndian.Uint16(id[6:]) & 0xfff >> 2
 	if fraction >= 1000 {
@@ -174,5 +174,5 @@ func (id RunID) Instant() Time {
 	return createdAt(id) + Time(fraction)
 }
 
-// CreatedAt returns when the run was created, to the millisecond, as its id says.
+// CreatedAt returns when the run was created, to the millisecond, from its id.
 func (id RunID) CreatedAt() Time { return createdAt(id) }

@@ -63,7 +63,7 @@ func (m *machine) schedule(cmd Schedule) {
 	}
 }
 
-// firstDeadline returns the step's deadline when its first attempt starts now; zero where it has one already or none.
+// firstDeadline returns the step's deadline when its first attempt starts now; zero if it has one already or none.
 func (m *machine) firstDeadline(s *Step) Time {
 	if s.Deadline != 0 {
 		return 0
@@ -99,8 +99,8 @@ func (r *Run) inherited(s *Step) RunLimit {
 	return RunLimit{At: d.at, Origin: "parent run " + r.ID.String() + ", " + d.limit.String()}
 }
 
-// propagateDeadlines carries out an operation, and tells the child runs whose inherited deadline it moved. A child
-// must not outlive its parent, and must not end at a deadline that its parent no longer has.
+// propagateDeadlines carries out an operation, and tells it to the child runs whose inherited deadline it moved. A
+// child must not outlive its parent, and must not end at a deadline that its parent no longer has.
 func (m *machine) propagateDeadlines(operation func() error) error {
 	was := map[RunID]Time{}
 	for i := range m.r.Steps {
@@ -121,24 +121,24 @@ func (m *machine) propagateDeadlines(operation func() error) error {
 	return nil
 }
 
-// Inherits returns where the execution deadline of a child run moves when the deadline it has from its parent moves
-// from was to is. False: it stays, because the child has another one: an earlier one of its own, or one that an
-// operator gave it.
+// Inherits returns the new execution deadline of a child run when the deadline of its parent, which it inherits, moves
+// from was to is. False: it stays, because the child has another one: an earlier one of its own, or one from an
+// operator.
 func (r *Run) Inherits(was, is Time) (Time, bool) {
 	if r.Execution.At != was || r.Execution.After != 0 {
 		return 0, false
 	}
 	rules := r.rules()
 	if own := rules.Execution; own != nil {
-		is = policy.Earliest(is, r.CreatedAt.Add(own.After))
+		is = is.Earlier(r.CreatedAt.Add(own.After))
 	}
 	if d := rules.Deadline; d != nil {
-		is = policy.Earliest(is, d.At)
+		is = is.Earlier(d.At)
 	}
 	return is, is != was
 }
 
-// finishGroup ends a group and whatever of its items is still open.
+// finishGroup ends a group and its open items.
 func (m *machine) finishGroup(cmd Finish) {
 	s := &m.r.Steps[cmd.Step]
 	if s.Phase.Closed() {
@@ -159,7 +159,7 @@ func (m *machine) stopItems(group StepID) {
 	}
 	why := "its loop has ended"
 	if f := m.r.Steps[group].Failure; f != nil && f.Kind == policy.KindCancelled && f.Message != "" {
-		why = f.Message // the cause of the loop is that of its items
+		why = f.Message // the cause of the loop is the cause of its items
 	}
 	for i := range m.r.Steps {
 		if s := &m.r.Steps[i]; s.Group == group && !s.Phase.Closed() {

@@ -10,13 +10,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/nearest"
 )
 
-// SignalEnded names the event by which a run is told that the chain of that workflow id has ended, which named it in
-// Start.Notify. The event's id is that of the chain's first run.
+// SignalEnded returns the name of the event by which a run learns that the chain of that workflow id has ended, whose
+// start named the run in Start.Notify. The event's id is that of the chain's first run.
 func SignalEnded(workflowID string) string { return "pawl.ended " + workflowID }
 
 const (
-	// signalIDs is how many ids of taken events a chain remembers: the latest ones. A delivery that is repeated after
-	// so many others were taken counts as a new event.
+	// signalIDs is how many ids of taken events a chain remembers: the latest ones. A repeated delivery counts as a new
+	// event after that many others.
 	signalIDs = 1000
 	// signalsKept and signalBytes bound the events that no wait has taken yet.
 	signalsKept = 10_000
@@ -61,15 +61,17 @@ func (m *machine) signal(in SignalReceived) error {
 	return nil
 }
 
-// inherit records the events that the run before it in the chain had, and which of them were taken.
+// inherit records the events of the earlier run in the chain, and which of them were taken.
 func (m *machine) inherit(signals []Signal) {
 	for _, s := range signals {
-		m.emit(SignalKept{Name: s.Name, ID: s.ID, Payload: s.Payload, Carried: true, Taken: s.Taken})
+		m.emit(SignalKept{
+			Name: s.Name, ID: s.ID, Payload: s.Payload, Carried: true, Taken: s.Taken, Actor: s.Actor,
+		})
 	}
 }
 
-// expireWaits does what was due before now: an event after the deadline of a wait, or of its run, does not end the
-// wait.
+// expireWaits processes first what was due before now: an event after the deadline of a wait, or of its run, does not
+// end the wait.
 func (m *machine) expireWaits() {
 	for !m.r.waitsForStart() && !m.r.Elsewhere() {
 		t, ok := m.r.wakes.first()
@@ -93,7 +95,7 @@ func (s *StepSpec) waitsFor(event string) bool {
 	return s.Event == event || slices.Contains(s.Any, event)
 }
 
-// First is the output of a wait for the first of several: what came, and what it brought.
+// First is the output of a wait for the first of several events or steps: which one came, and its value.
 type First struct {
 	Which string          `json:"which"` // the name of the event, or of the step that ended
 	Value json.RawMessage `json:"value"` // the payload of the event, or the output of the step; null: it has none
@@ -105,7 +107,7 @@ func (f First) Encode() []byte {
 		f.Value = nil
 	}
 	out, err := json.Marshal(f)
-	if err != nil { // the value is no JSON
+	if err != nil { // the value is not JSON
 		f.Value = nil
 		out, _ = json.Marshal(f)
 	}
@@ -137,7 +139,7 @@ func FirstOf(output []byte) (f First) {
 	return f
 }
 
-// events returns the events that a wait takes one of; a name that is empty is worked out when the step begins.
+// events returns the alternative events of a wait; an empty name is evaluated when the step begins.
 func (s *StepSpec) events() []string {
 	if s.Any != nil {
 		return s.Any
@@ -158,13 +160,15 @@ func (m *machine) takeKept(s *Step) bool {
 	return false
 }
 
-// keepSignal keeps an event: behind the others, or before them if it is given back. Whoever takes events takes the
-// first one, and those that are given back were kept before those that are still there.
+// keepSignal keeps an event: behind the others, or before them if it is given back. Waits take the first event, and
+// those that are given back were kept before those that are still there.
 func (r *Run) keepSignal(at Time, rec SignalKept) {
 	if !rec.Taken {
 		r.hear()
 	}
-	s := Signal{Name: rec.Name, ID: rec.ID, Payload: rec.Payload, At: at, Taken: rec.Taken, Seq: r.Seq + 1}
+	s := Signal{
+		Name: rec.Name, ID: rec.ID, Payload: rec.Payload, At: at, Taken: rec.Taken, Seq: r.Seq + 1, Actor: rec.Actor,
+	}
 	if !rec.Back {
 		r.Signals = append(r.Signals, s)
 		return
@@ -184,7 +188,7 @@ func (r *Run) takenBy(drop []StepID) []SignalKept {
 	}
 	var waits []StepID
 	for _, id := range drop {
-		if _, ok := r.signalsTaken.by[id]; ok {
+		if r.signalsTaken.by[id].nth > 0 {
 			waits = append(waits, id)
 		}
 	}
@@ -194,7 +198,7 @@ func (r *Run) takenBy(drop []StepID) []SignalKept {
 	for _, id := range waits {
 		s := &r.Steps[id]
 		back = append(back, SignalKept{
-			Name: by[id].name, ID: by[id].event, Payload: s.Spec.payload(s.Output), Back: true,
+			Name: by[id].name, ID: by[id].event, Payload: s.Spec.payload(s.Output), Back: true, Actor: by[id].actor,
 		})
 	}
 	return back
@@ -206,20 +210,37 @@ type signalsTaken struct {
 	by map[StepID]taking
 }
 
-// taking is how a wait took an event: its id and its name, and in which order the run's waits took theirs.
+// taking is how a wait took an event: its id, its name and its sender, and in which order the run's waits took theirs.
 type taking struct {
 	event string
 	name  string
-	nth   int
+	actor string
+	nth   int // 0: the wait has its result from an earlier run, and there is no event to give back
+}
+
+// SentBy returns who sent the event that a wait took; empty: it took none, or the sender is not known.
+func SentBy(r *Run, wait StepID) string {
+	if r.signalsTaken == nil {
+		return ""
+	}
+	return r.signalsTaken.by[wait].actor
+}
+
+// noteSender notes who sent the event of a wait whose result is kept from an earlier run.
+func noteSender(r *Run, wait StepID, actor string) {
+	if r.signalsTaken == nil {
+		r.signalsTaken = &signalsTaken{by: map[StepID]taking{}}
+	}
+	r.signalsTaken.by[wait] = taking{actor: actor}
 }
 
 // noteTaking notes that a wait took an event.
-func (r *Run) noteTaking(wait StepID, name, event string) {
+func (r *Run) noteTaking(wait StepID, s *Signal) {
 	if r.signalsTaken == nil {
 		r.signalsTaken = &signalsTaken{by: map[StepID]taking{}}
 	}
 	r.signalsTaken.n++
-	r.signalsTaken.by[wait] = taking{event, name, r.signalsTaken.n}
+	r.signalsTaken.by[wait] = taking{s.ID, s.Name, s.Actor, r.signalsTaken.n}
 }
 
 // takeSignal marks the first kept event of that name as taken by a wait. Taken events are remembered by their id, to
@@ -240,7 +261,7 @@ func (r *Run) takeSignal(wait StepID, name string) {
 	if at < 0 {
 		return
 	}
-	r.noteTaking(wait, name, r.Signals[at].ID)
+	r.noteTaking(wait, &r.Signals[at])
 	switch {
 	case r.Signals[at].ID == "":
 		r.dropSignal(at)

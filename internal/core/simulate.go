@@ -7,12 +7,12 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Act is what one attempt of a simulated step does.
+// Act is the behaviour of one attempt of a simulated step.
 type Act struct {
 	Queue        time.Duration // wait for a worker
 	Run          time.Duration // how long it runs
 	End          string        // ok, error, failed, hang, lost
-	Message      string        // the message of its failure; empty: as scripted
+	Message      string        // the message of its failure; empty: a default one
 	Type         string
 	NonRetryable bool
 	RetryAfter   *time.Duration
@@ -20,7 +20,7 @@ type Act struct {
 	Heartbeat    []time.Duration
 }
 
-// Scenario is one step under a policy, and what its attempts do; the last act repeats.
+// Scenario is one step under a policy, with the behaviour of its attempts; the last act repeats.
 type Scenario struct {
 	Policy      policy.Policy
 	Script      []Act
@@ -37,10 +37,10 @@ type Simulated struct {
 	Phase    StepPhase
 	Reason   policy.Reason
 	At       time.Duration
-	Beyond   int // the number of the first attempt that would begin beyond what can be counted; 0: none
+	Beyond   int // the number of the first attempt that would begin beyond what can be counted; 0 if there is none
 }
 
-// SimulatedAttempt is one attempt. Started and Ended are nil where it never started or never ended.
+// SimulatedAttempt is one attempt. Started and Ended are nil if it never started or never ended.
 type SimulatedAttempt struct {
 	At      time.Duration
 	Started *time.Duration
@@ -85,7 +85,7 @@ func Simulate(sc Scenario) (Simulated, error) {
 	return s.result(), nil
 }
 
-// definition returns a workflow of the one step.
+// definition returns a workflow of one step.
 func (s *simulation) definition() *Definition {
 	def := &Definition{Specs: []*StepSpec{&s.spec}, NewDecider: func(*Run) Decider { return s }}
 	if s.sc.Random != nil {
@@ -134,7 +134,7 @@ func (s *simulation) over() bool {
 // the instant in which the attempt before it ended.
 func (s *simulation) beyond() bool { return s.step().Attempt > s.sc.MaxAttempts }
 
-// note keeps the attempts as the records tell them.
+// note keeps the attempts from the records.
 func (s *simulation) note(e Entry) {
 	for _, rec := range e.Records {
 		s.noteRecord(rec, e.At.Sub(s.epoch))
@@ -167,7 +167,7 @@ func (s *simulation) result() Simulated {
 	}
 	switch {
 	case s.beyond() && st.Phase == StepScheduled:
-		// Whatever the delay is, the result is that of a step which backs off before the attempt that is not simulated.
+		// Whatever the delay is, the result is a step that backs off before the attempt that is not simulated.
 		s.out.Attempts = s.out.Attempts[:s.sc.MaxAttempts]
 		s.out.Phase, s.out.At = StepBackingOff, st.ReadyAt.Sub(s.epoch)
 	case st.Phase == StepRunning:

@@ -1,13 +1,9 @@
 package core
 
-import (
-	"github.com/pawl-dev/pawl/policy"
-)
-
 // NewRun returns the empty state of a run that has not been created yet.
 func NewRun(id RunID) *Run { return &Run{ID: id} }
 
-// Restore folds a run's recorded entries. The definition is the one the run was created with.
+// Restore folds a run's recorded entries. The definition is the one with which the run was created.
 func Restore(id RunID, def *Definition, entries []Entry) *Run {
 	r := &Run{ID: id, def: def}
 	for i := range entries {
@@ -85,7 +81,7 @@ func (r *Run) expectedSteps() int {
 	}
 }
 
-// change applies f to a step and keeps what is derived from the step up to date.
+// change applies f to a step and updates the values that are derived from the step.
 func (r *Run) change(id StepID, f func(*Step)) {
 	s := &r.Steps[id]
 	r.tally(s, -1)
@@ -113,7 +109,7 @@ func (r *Run) tally(s *Step, by int) {
 	}
 }
 
-// retime derives every open step's timer again, after something that all of them depend on changed.
+// retime derives every open step's timer again, after a change of something that all of them depend on.
 func (r *Run) retime() {
 	for i := range r.Steps {
 		r.wakes.set(StepID(i), r.stepWake(&r.Steps[i]))
@@ -126,28 +122,28 @@ func (r *Run) waitsForStart() bool { return r.Phase == RunPending && !r.ends() }
 
 func (r *Run) ends() bool { return r.Closing != nil || r.Stop != nil }
 
-// Wake returns the instant at which the run wants a Tick; zero: never.
+// Wake returns the instant at which the run needs a Tick; zero: never.
 func (r *Run) Wake() Time {
 	if r.Phase.Closed() {
 		return 0
 	}
 	wake := r.limitWake()
 	if r.unsettled() {
-		wake = policy.Earliest(wake, r.last) // a limit may have been due before that
+		wake = wake.Earlier(r.last) // a limit may have been due before that
 	}
 	if r.InQueue() {
 		return wake
 	}
 	if r.waitsForStart() {
-		return policy.Earliest(r.StartAt, wake)
+		return r.StartAt.Earlier(wake)
 	}
 	if t, ok := r.wakes.first(); ok {
-		wake = policy.Earliest(wake, t.at)
+		wake = wake.Earlier(t.at)
 	}
 	return wake
 }
 
-// limitWake returns when the run's own limits want something. While the run closes they have done their work.
+// limitWake returns when the run's own limits need attention. While the run closes they have done their work.
 func (r *Run) limitWake() Time {
 	if r.Compensating() {
 		return r.Stop.Until
@@ -155,8 +151,8 @@ func (r *Run) limitWake() Time {
 	if r.Stop != nil || r.Closing != nil || r.ClockStands() {
 		return 0
 	}
-	wake := policy.Earliest(r.Execution.At, r.Deadline.At)
-	return policy.Earliest(wake, policy.Earliest(r.Execution.Warn, r.Deadline.Warn))
+	wake := r.Execution.At.Earlier(r.Deadline.At)
+	return wake.Earlier(r.Execution.Warn.Earlier(r.Deadline.Warn))
 }
 
 // Idle reports whether nothing of the run is in a worker's or its body's hands or waits for one.
@@ -232,7 +228,7 @@ func (r *Run) Lookup(key string) (*Step, bool) {
 	return &r.Steps[id], true
 }
 
-// forgetDecider drops the decider: the next one is made from the state as it is, and is asked about all of it.
+// forgetDecider drops the decider: the next one is made from the present state, and is asked about all of it.
 func (r *Run) forgetDecider() {
 	r.changed, r.mustWarn, r.unheard, r.decider, r.asked = nil, false, false, nil, false
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// compensationTime is how long a body may take to undo what it did, where its definition says nothing.
+// compensationTime is how long a body may take to undo its work, if its definition does not set it.
 const compensationTime = time.Minute
 
-// Stop is what a body is asked when its run was cancelled or a limit of the run has expired: to end, after it has
-// undone what it wants to undo. What it does then is its compensation.
+// Stop asks a body to end, after it has undone what it wants to undo, because its run was cancelled or a limit of the
+// run has expired. Its work from then on is its compensation.
 type Stop struct {
 	Phase   RunPhase        // how the run ends, whatever the body does: RunCancelled or RunTimedOut
 	Failure *policy.Failure // why
 	From    StepID          // this step and later ones were decided by a body that had been asked
-	Until   Time            // the run ends then at the latest; zero: work still stops, and the body is not asked yet
+	Until   Time            // the latest end of the run; zero: work still stops, and the body has not been asked yet
 }
 
 // Compensating reports whether the run's body was asked to stop and may still decide.
@@ -25,16 +25,16 @@ func (r *Run) Compensating() bool {
 	return r.Stop != nil && r.Stop.Until != 0 && r.Closing == nil && !r.Phase.Closed()
 }
 
-// Ending reports whether the run is on its way to its end: it was asked to cancel, it stops, or its outcome is settled.
+// Ending reports whether the run is about to end: it was asked to cancel, it stops, or its outcome is settled.
 func (r *Run) Ending() bool { return r.CancelAsked || r.Stop != nil || r.Closing != nil }
 
-// StoppingMessage says of a run in a list that work of it was told to stop and is not gone.
+// StoppingMessage is the text for a run in a list whose work was told to stop and has not ended.
 const StoppingMessage = "work was told to stop; hooks wait until it is gone"
 
-// StopsWork reports whether the run ends and work of it was told to stop and is not gone yet.
+// StopsWork reports whether the run ends and work of it was told to stop and has not ended yet.
 func StopsWork(r *Run) bool { return r.Ending() && !r.Phase.Closed() && len(stoppingSteps(r)) > 0 }
 
-// stoppingSteps lists the keys of the steps whose work was told to stop and is not gone.
+// stoppingSteps lists the keys of the steps whose work was told to stop and has not ended.
 func stoppingSteps(r *Run) []string {
 	if r.live == 0 {
 		return nil
@@ -94,9 +94,10 @@ func (r *Run) notUndone() (ids []StepID) {
 	return ids
 }
 
-// resumed returns what a retry restarts that goes on with a compensation, what it drops, and what stays as it is. A
-// step that did not succeed begins again. What the body decided after it had seen that failure is decided anew, but
-// what was undone then is not undone a second time: the body finds it by its key, if it comes to it again.
+// resumed returns the steps that a retry restarts which goes on with a compensation, those that it drops, and those
+// that stay as they are. A step that did not succeed begins again. The body's decisions after it had seen that failure
+// are made again, but what was undone then is not undone a second time: the body finds it by its key, if it reaches it
+// again.
 func (m *machine) resumed() (restart, drop, keep []StepID, err error) {
 	restart, after := m.r.undone(m.r.notUndone())
 	for _, id := range after {
@@ -113,8 +114,8 @@ func (m *machine) resumed() (restart, drop, keep []StepID, err error) {
 // isNote reports whether the step only notes what a body has decided: nothing was executed.
 func (s *Step) isNote() bool { return s.Spec.Kind == KindTask && s.Attempt == 0 }
 
-// resumeCompensation opens a run again whose compensation was not finished, to go on with it. The run does not
-// wait for its queue: new work does not hold up what is to be undone.
+// resumeCompensation opens a run again whose compensation was not finished, to go on with it. The run does not wait for
+// its queue: new work must not delay the compensation.
 func (m *machine) resumeCompensation(in Operation) error {
 	restart, drop, keep, err := m.resumed()
 	if err != nil {
@@ -165,7 +166,7 @@ func (m *machine) stopRun(phase RunPhase, f *policy.Failure) {
 	}
 }
 
-// compensate moves a run on that stops: its body is asked when no work that is to end runs any more, so that the body
+// compensate continues the stop of a run: its body is asked once all work that has to end has ended, so that the body
 // knows what it has to undo. It reports whether to go on.
 func (m *machine) compensate() bool {
 	stop := m.r.Stop
@@ -178,7 +179,7 @@ func (m *machine) compensate() bool {
 		}
 	}
 	m.emit(RunStopping{Phase: stop.Phase, Failure: stop.Failure, Until: m.now.Add(m.compensationTime())})
-	m.r.asked = false // the decisions that the body made meanwhile were refused: it is told everything again
+	m.r.asked = false // the decisions that the body made meanwhile were refused: it gets all news again
 	return true
 }
 
@@ -195,7 +196,7 @@ const lateCompensation = "the compensation was not finished within "
 // OriginCompensation is the origin of a limit that is a part of the time for a compensation.
 const OriginCompensation = "a part of the compensation timeout"
 
-// giveTimeBack moves the end of a compensation by the time for which nobody carried the run, and with it the limits
+// giveTimeBack moves the end of a compensation by the time for which the run was not carried on, and with it the limits
 // that are parts of that time. The other limits of steps are instants that nothing moves.
 func (m *machine) giveTimeBack() {
 	stop, away := m.r.Stop, m.now.Sub(m.r.last)
@@ -228,8 +229,8 @@ func (m *machine) expireCompensation() {
 	m.endCompensation(nil, late)
 }
 
-// endCompensation settles the outcome of a run whose body has ended, with what the body returned and with what went
-// wrong in its compensation; nil: nothing did.
+// endCompensation settles the outcome of a run whose body has ended, from the body's result and the failure of its
+// compensation; nil if that succeeded.
 func (m *machine) endCompensation(output []byte, wrong *policy.Failure) {
 	stop := m.r.Stop
 	m.stopOpen("the run has " + stop.Phase.String())
@@ -244,7 +245,7 @@ func (m *machine) endCompensation(output []byte, wrong *policy.Failure) {
 }
 
 // cancelStopping cancels a run that stops already because a limit has expired: no other run follows it in its chain.
-// An attempt that is part of the compensation goes on, since nobody wants half of that.
+// An attempt that is part of the compensation goes on, because it should not be left half done.
 func (m *machine) cancelStopping(in Operation) error {
 	if m.r.CancelAsked {
 		return m.refuse(CodeConflict, in.Op.String(), "%s", m.describeStop())

@@ -7,14 +7,13 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// SuspectGroup returns how many suspects like this one may run at once in a process; 0: the step is no suspect. A
-// suspect may be what kills its workers, since its last attempts were lost. Whoever hands out attempts keeps the groups
-// apart.
+// SuspectGroup returns how many suspects like this one may run at once in a process, or 0 if the step is no suspect. A
+// suspect may be what kills its workers, since its last attempts were lost. The slots keep the groups separate.
 func (s *Step) SuspectGroup() int { return judge.SuspectGroup(s.Lost) }
 
 // apart returns how many lost attempts count after one that ends with this failure. The attempt must have been the only
-// suspect: then no other suspect can have caused the loss. An attempt after which the details of the heartbeat are
-// others than before it has made progress: then none of them counts any more.
+// suspect: then no other suspect can have caused the loss. An attempt after which the heartbeat has other details than
+// before has made progress: then none of them counts any longer.
 func (s *Step) apart(f *policy.Failure, details []byte) int {
 	switch {
 	case f.Kind != policy.KindLost:

@@ -29,7 +29,7 @@ func (m *machine) tick() {
 	}
 }
 
-// tickPending does what is due of a run that waits for its start or its queue, and whose limits have not expired.
+// tickPending processes what is due in a run that waits for its start or its queue, and whose limits have not expired.
 func (m *machine) tickPending() {
 	if !m.r.turns() && !m.r.InQueue() && m.r.StartAt <= m.now {
 		m.beginDelayed()
@@ -56,7 +56,7 @@ func (m *machine) warnRun() {
 	}
 }
 
-// fire does the one thing that the step's timer stands for: a warning, an expiry, the end of a sleep or of a backoff.
+// fire processes the step's timer: a warning, an expiry, the end of a sleep or of a backoff.
 func (m *machine) fire(s *Step) {
 	d := m.r.stepLimit(s)
 	if m.warn(s, d) {
@@ -76,7 +76,7 @@ func (m *machine) fire(s *Step) {
 	}
 }
 
-// warn gives the warnings of the step that are due, all at once: the first one stands for its time up to now.
+// warn gives the due warnings of the step, all at once: the first one covers its time up to now.
 func (m *machine) warn(s *Step, d due) bool {
 	warned := false
 	for _, w := range m.r.warnings(s) {
@@ -99,7 +99,7 @@ func (m *machine) runLimitFirst(d due) bool {
 func (m *machine) expire(s *Step, kind policy.LimitKind) {
 	f := m.r.timeout(s, kind, nil)
 	if kind == policy.LimitScheduleToClose || kind == policy.LimitDeadline {
-		f.Cause = s.Failure // it spans attempts: the last one says what took the time
+		f.Cause = s.Failure // it spans attempts: the last one explains where the time went
 	}
 	switch {
 	case s.Phase == StepScheduled:
@@ -130,7 +130,7 @@ func (m *machine) revoke(s *Step, why policy.Kind) {
 	m.effect(Revoke{Step: s.ID, Attempt: s.Attempt, Reason: why})
 }
 
-// stop ends an open step from outside: a cancel, an operator, the end of its run or group.
+// stop ends an open step because of a cancel, an operator, or the end of its run or group.
 func (m *machine) stop(s *Step, phase StepPhase, reason policy.Reason, f *policy.Failure) {
 	ended, why := f, policy.KindCancelled
 	if f == nil {
@@ -153,8 +153,8 @@ func (m *machine) stop(s *Step, phase StepPhase, reason policy.Reason, f *policy
 	}
 }
 
-// expireRun ends a run whose deadline has come: no new work, open steps time out with it, its body may undo what it
-// did, hooks run, then it ends.
+// expireRun ends a run whose deadline has come: no new work, open steps time out with it, its body may undo its work,
+// hooks run, then it ends.
 func (m *machine) expireRun(d due) {
 	for i := range m.r.Steps {
 		if s := &m.r.Steps[i]; !s.Phase.Closed() && !s.Spec.Detached {

@@ -7,16 +7,16 @@ import (
 )
 
 // Some runs have no steps: they keep a value, and wait for events and for an instant, all their life. A schedule is
-// one. When an event comes, or the instant, the decider makes one turn: it takes the events, gives the value that
-// follows and the next instant, and starts or stops other runs. All of that is one entry, with the messages to these
-// runs, so each of them is started once. See [Definition.Turns].
+// one. When an event comes, or the instant, the decider makes one turn: it takes the events, gives the new value and
+// the next instant, and starts or stops other runs. All of that is one entry, with the messages to these runs, so each
+// of them is started once. See [Definition.Turns].
 //
 // Such a run counts as pending, until its next instant: [Run.StartAt].
 
 type (
 	// Turn ends a decision of a run that takes turns.
 	Turn struct {
-		Value []byte // JSON; nil: as it was
+		Value []byte // JSON; nil: unchanged
 		Wake  Time   // when it wants its next turn, whatever happens before; zero: never
 		Took  int    // how many of the kept events it has taken, the oldest first
 	}
@@ -27,7 +27,7 @@ type (
 		Start      RunStart
 	}
 
-	// Store has a definition stored, before a run of it is started. As an effect it asks the shell to do so.
+	// Store asks for a definition to be stored before a run of it is started. As an effect it asks the shell to do so.
 	Store struct {
 		ID         DefinitionID
 		Kind, Name string
@@ -49,8 +49,8 @@ func (Store) effect()     {}
 func (StartRun) effect()  {}
 func (StopRun) effect()   {}
 
-// RunStart is the content of a message that starts a run of that workflow id, unless its key has started one. From is
-// told of the end of the run, as Start.Notify says, or that it cannot be started: by the event SignalRefused.
+// RunStart is the content of a message that starts a run of that workflow id, unless one was already started with its
+// key. From gets the event SignalRefused if the run cannot be started, and learns of its end through Start.Notify.
 type RunStart struct {
 	Definition DefinitionID // stored by now
 	Workflow   string
@@ -58,7 +58,7 @@ type RunStart struct {
 	Input      []byte
 	From       string        // the workflow id of the run that starts it
 	Notify     bool          // it is told of the end
-	Firing     Time          // the firing that the run is for; zero: none
+	Firing     Time          // the firing that the run is for; zero if there is none
 	Zone       string        // the time zone of that firing
 	Timeout    time.Duration // the limit of the run, from when it begins; zero: the workflow's
 	Deadline   RunLimit      // an instant that it does not live past
@@ -69,7 +69,7 @@ type RunStart struct {
 	Reason     string
 	// AfterFailure: the last run that From started before has failed.
 	AfterFailure bool
-	Top          RunID // the family of From: whoever carries that on carries this run on
+	Top          RunID // the family of From: whichever process carries that on carries this run on
 }
 
 // RunStop is the content of a message that cancels a run.
@@ -78,7 +78,8 @@ type RunStop struct{ Actor, Reason string }
 func (RunStart) content() {}
 func (RunStop) content()  {}
 
-// SignalRefused names the event by which a run is told that a run of that workflow id was not started as it has asked.
+// SignalRefused returns the name of the event by which a run learns that a run of that workflow id was not started as
+// it has asked.
 func SignalRefused(workflowID string) string { return "pawl.refused " + workflowID }
 
 // turns reports whether the run takes turns.
@@ -90,7 +91,7 @@ func (r *Run) wantsTurn(now Time) bool {
 	return !r.turned || len(r.Signals) > 0 || r.StartAt != 0 && r.StartAt <= now
 }
 
-// turn lets the run take a turn if there is a reason for one, and reports whether to go on.
+// turn gives the run a turn if there is a reason for one, and reports whether to go on.
 func (m *machine) turn() bool {
 	if m.r.PausedAt != 0 || !m.r.wantsTurn(m.now) {
 		return false

@@ -6,11 +6,11 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Update is a request from outside that the run's body has accepted and answers once. Before that it is in the hands
-// of the body alone, which may refuse it.
+// Update is a request from outside that the run's body has accepted and answers once. Before that only the body has it,
+// and may refuse it.
 type Update struct {
 	Name string
-	ID   string // chosen by the sender: with the name it tells a repetition
+	ID   string // chosen by the sender: with the name it identifies a repetition
 	Step StepID // the wait that took it; NoStep: one of an earlier run of the chain
 
 	Answered bool
@@ -19,15 +19,15 @@ type Update struct {
 }
 
 const (
-	// updatesKept and updateBytes bound the answers that a chain remembers: the latest ones. An update that is repeated
-	// after so many others counts as a new one.
+	// updatesKept and updateBytes bound the answers that a chain remembers: the latest ones. A repeated update counts
+	// as a new one after that many others.
 	updatesKept = 1000
 	updateBytes = 1 << 20
 )
 
-// FindUpdate returns what is known of an update, nil if nothing is.
+// FindUpdate returns the record of an update, nil if there is none.
 func (r *Run) FindUpdate(name, id string) *Update {
-	for i := len(r.Updates) - 1; i >= 0; i-- { // most often it is one of the last
+	for i := len(r.Updates) - 1; i >= 0; i-- { // usually it is one of the last
 		if u := &r.Updates[i]; u.ID == id && u.Name == name {
 			return u
 		}
@@ -35,8 +35,8 @@ func (r *Run) FindUpdate(name, id string) *Update {
 	return nil
 }
 
-// acceptUpdate lets an open wait take an update, as the body has decided. Where the wait has ended meanwhile, or the
-// update was taken before, nothing happens, and the body hears of that.
+// acceptUpdate makes an open wait take an update, as the body has decided. If the wait has ended meanwhile, or the
+// update was taken before, nothing happens, and the body learns of that.
 func (m *machine) acceptUpdate(cmd AcceptUpdate) {
 	s, known := m.r.Lookup(cmd.Key)
 	if !known || s.Phase.Closed() || s.Spec.Update != cmd.Name || m.r.FindUpdate(cmd.Name, cmd.ID) != nil {
@@ -64,7 +64,7 @@ func (m *machine) answerOpenUpdates() {
 	}
 }
 
-// inheritUpdates lets a run begin with the answers of the runs before it in its chain.
+// inheritUpdates gives a run the answers of the earlier runs in its chain.
 func (m *machine) inheritUpdates(updates []Update) {
 	for _, u := range updates {
 		m.emit(UpdateAnswered{Name: u.Name, ID: u.ID, Output: u.Output, Failure: u.Failure, Carried: true})

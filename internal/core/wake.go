@@ -2,14 +2,14 @@ package core
 
 import "github.com/pawl-dev/pawl/internal/heap"
 
-// wakes orders a run's open steps by the instant at which each wants something, so that the run's wake time is found
-// quickly where many steps are open. It is not state: it is derived again whenever a step changes.
+// wakes orders a run's open steps by the instant at which each needs attention, so that the run's wake time is found
+// quickly if many steps are open. It is not state: it is derived again whenever a step changes.
 type wakes struct {
 	heap   heap.Heap[wake]
-	places []int32 // the place of each step in the heap plus 1; 0: it is not there
+	places []int32 // the place of each step in the heap plus 1; 0 if it is not there
 }
 
-// wake is the instant at which an open step wants something.
+// wake is the instant at which an open step needs attention.
 type wake struct {
 	at   Time
 	step StepID
@@ -22,7 +22,7 @@ func (w wake) Before(o wake) bool { return w.at < o.at || (w.at == o.at && w.ste
 // Moved notes the step's place in the heap.
 func (w wake) Moved(to int) { w.of.places[w.step] = int32(to + 1) }
 
-// set notes when the step wants something; zero: never.
+// set notes when the step needs attention; zero: never.
 func (w *wakes) set(step StepID, at Time) {
 	if int(step) >= len(w.places) {
 		if at == 0 {
@@ -42,7 +42,7 @@ func (w *wakes) set(step StepID, at Time) {
 	}
 }
 
-// first returns the step that wants something first.
+// first returns the step that needs attention first.
 func (w *wakes) first() (wake, bool) {
 	if w.heap.Len() == 0 {
 		return wake{}, false

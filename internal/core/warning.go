@@ -6,7 +6,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Warning is a deadline warning: a limit will expire if nothing happens before. It is as it was when it was given.
+// Warning is a deadline warning: a limit will expire if nothing happens before. It is the state at the time of the
+// warning.
 type Warning struct {
 	Step     StepID // the step whose limit it is; NoStep: the run's
 	Limit    string // the limit in words, such as "run limit of 1h"

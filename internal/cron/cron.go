@@ -136,7 +136,7 @@ func Parse(text string) (*Spec, error) {
 func parseField(text string, low, top int, names []string) ([]bool, error) {
 	set := make([]bool, top+1)
 	if text == "" {
-		return set, nil // all of its parts are rules
+		return set, nil // the parts are combined as rules
 	}
 	for part := range strings.SplitSeq(text, ",") {
 		span, stepText, stepped := strings.Cut(part, "/")
@@ -247,7 +247,7 @@ func (s *Spec) matches(date time.Time) bool {
 	return day || weekday
 }
 
-// earlier returns the first firing after t of a date, or the one that was found before if that comes first or the date
+// earlier returns the first firing after t of a date, or the one that was found before if that is earlier or the date
 // has none.
 func (s *Spec) earlier(found, date, t time.Time, gap Gap, fold Fold) time.Time {
 	least, most := offsets(date, t.Location())
@@ -260,7 +260,7 @@ func (s *Spec) earlier(found, date, t time.Time, gap Gap, fold Fold) time.Time {
 				continue
 			}
 			wall := date.Add(time.Duration(h)*time.Hour + time.Duration(m)*time.Minute)
-			// A time fires between its instants with the two offsets. Few times of a day have to be looked at closely.
+			// A time fires between its instants with the two offsets. Only a few times of a day need a closer look.
 			if !wall.Add(-least).After(t) {
 				continue
 			}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Written is a timetable as it is written.
+// Written is a timetable in its written form.
 type Written struct{ Cron, Zone, Skipped, Repeated string }
 
 // Parse reads a timetable.

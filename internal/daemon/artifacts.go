@@ -108,7 +108,7 @@ func (a Artifacts) run(ctx context.Context, name string) (string, error) {
 	return r.Run, nil
 }
 
-// sweepArtifacts removes what runs have kept that began before an instant and are not in the database any more.
+// sweepArtifacts removes the artifacts of runs that began before an instant and are no longer in the database.
 func (p pruner) sweepArtifacts(ctx context.Context, before time.Time) (int, error) {
 	if p.artifacts == nil {
 		return 0, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/service"
 )
 
-// plugins returns the kinds of workflows of the daemon. Among them is the keeper by which it leases the runs of Go
-// workflows to processes that have their code, if it is to do so.
+// plugins returns the kinds of workflows of the daemon. Among them is the keeper that leases the runs of Go workflows
+// to processes that have their code, if it was asked for.
 func (d *Daemon) plugins() []kind.Plugin {
 	if !d.cfg.Bodies {
 		return d.cfg.Plugins

@@ -22,52 +22,52 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// Config says what a daemon is made of. Journal and Read are needed; other zero values are useful.
+// Config specifies what a daemon is made of. Journal and Read are needed; other zero values are useful.
 type Config struct {
 	Journal   journal.Journal // the open database; the daemon closes it, also when New fails
-	Paths     Paths           // files and folders beside the database; nil: there are none
+	Paths     Paths           // files and folders beside the database; nil if there are none
 	Namespace string          // the namespace that the database belongs to; empty: the default one
-	Clock     *virtual.Clock  // a clock that stands, as the journal says; nil: the wall clock
-	Retention time.Duration   // how long closed runs are kept; 0: for ever
+	Clock     *virtual.Clock  // a clock that moves only when asked, if the journal has one; nil: the wall clock
+	Retention time.Duration   // how long closed runs are kept; 0: forever
 
 	// Work makes the daemon execute attempts and serve others. Without it, operations are applied, and everything else
 	// waits until a process executes attempts again.
 	Work     bool
 	Carried  *engine.Carried // the families that it carries on; nil: all
 	Owner    string          // name of this process in the leases of partitions
-	Observer engine.Observer // nil: nobody is told of the engine's work
+	Observer engine.Observer // nil if nobody is told of the engine's work
 	Plugins  []kind.Plugin   // the kinds of workflows
 	Read     service.Read    // makes stored definitions ready
-	// Processes configures the executors of steps, and Slots says how many processes run at once.
+	// Processes configures the executors of steps, and Slots is how many processes run at once.
 	Processes worker.ExecConfig
 	Slots     int
-	Bodies    bool // lets other processes serve the workflows of Go programs
+	Bodies    bool // allows other processes to serve the workflows of Go programs
 
 	// Flows returns the flows that are started by name, and those that were applied. served finds a workflow that other
-	// processes serve; nil: they serve none. nil: there are no flows.
+	// processes serve; nil if they serve none. nil: there are no flows.
 	Flows func(served func(name string) (journal.Definition, error)) (server.Flows, api.Catalog)
 	// Compiled returns the flow that a definition is. Then flows with a cron have schedules: those that are applied,
-	// and those of Files, which returns the files of a folder as they are now; nil: there is no folder. Scheduled is
-	// told what becomes of the schedules; nil: nobody is.
+	// and those of Files, which returns the present files of a folder; nil: there is no folder. Scheduled is told what
+	// happens to the schedules; nil if nobody is.
 	Compiled   func(d api.Definition) (*flow.Flow, error)
 	Files      func(ctx context.Context) []scheduled.File
 	Scheduled  func(text string)
 	Access     *access.Keeper // tokens and the audit log. Default: those of the journal
-	Issuer     Issuer         // people and programs that somebody else knows; nil: nobody else is asked
+	Issuer     Issuer         // people and programs that another system knows; nil: no other system is asked
 	SessionFor time.Duration  // how long a browser stays signed in
 	Guarded    bool           // callers from the network need a token
 	Allow      func(r *http.Request) bool
 	Limits     server.Limits
-	Metrics    Metrics  // nil: nobody reads any
+	Metrics    Metrics  // nil if nobody reads any
 	Webhooks   Webhooks // how messages are sent
 	Cluster    *Cluster // nil: this process has all partitions
 	Version    string
-	Routes     func(r server.Routes, svc api.Service, flows server.Flows) // further requests; nil: none
+	Routes     func(r server.Routes, svc api.Service, flows server.Flows) // further requests; nil if there is none
 
-	Log *slog.Logger // nil: nothing is logged
-	// NoSocket is told why other processes cannot work with the database through this one.
+	Log *slog.Logger // nil if nothing is logged
+	// NoSocket is called with the reason why other processes cannot work with the database through this one.
 	NoSocket func(error)
-	// Warnings gets messages for people about webhooks and of the stream of changes. nil: nobody is told.
+	// Warnings gets messages for people about webhooks and the stream of changes. nil: they are dropped.
 	Warnings *slog.Logger
 }
 
@@ -75,9 +75,9 @@ type Config struct {
 type Paths interface {
 	Name() string      // the name in messages
 	LogDir() string    // the folder of the attempts' logs
-	OwnLogDir() string // that folder, where it has the logs of this database alone; else empty
+	OwnLogDir() string // that folder, if it contains only the logs of this database; else empty
 	Socket() string    // where other processes of this machine reach the daemon; empty: nowhere
-	Owner() string     // marks the processes of steps; empty: nobody looks for those that outlive the daemon
+	Owner() string     // marks the processes of steps; empty: processes that outlive the daemon are not looked for
 }
 
 // Issuer knows people and programs by tokens of its own.
@@ -88,9 +88,9 @@ type Issuer interface {
 	SignsIn() bool
 }
 
-// Webhooks says how messages are sent.
+// Webhooks specifies how messages are sent.
 type Webhooks struct {
-	Send  bool           // messages are sent; else webhooks are managed only
+	Send  bool           // messages are sent; otherwise webhooks are only managed
 	Allow []netip.Prefix // private addresses that they may be sent to
 }
 
@@ -101,7 +101,7 @@ type Cluster struct {
 	Listener net.Listener
 }
 
-// Metrics count what happens, and are served at /metrics.
+// Metrics count events, and are served at /metrics.
 type Metrics interface {
 	server.Metrics
 	Read(stats func() engine.Stats, streams func() int)

@@ -29,7 +29,7 @@ const closeWithin = 30 * time.Second
 // safe for concurrent use meanwhile.
 type Daemon struct {
 	cfg     Config
-	engine  *engine.Engine // nil: a Go program has one that it shares with nobody
+	engine  *engine.Engine // nil: a Go program has one that it does not share
 	node    *node.Node     // nil: a Go program has its own
 	program *Program       // nil: the daemon has a node
 
@@ -37,7 +37,7 @@ type Daemon struct {
 	routed   *service.Routed   // svc as one of several nodes; nil: the daemon is alone
 	embedded *service.Embedded // svc for the runs of this process
 
-	bodies   *lease.Keeper       // leases runs to processes that serve their workflows; nil: nobody may
+	bodies   *lease.Keeper       // leases runs to processes that serve their workflows; nil if it has none
 	waits    waits               // the attempts that wait until somebody acts
 	queues   *remote.Queues      // tasks for workers in other processes; nil: no attempts are executed
 	changes  *service.Changes    // nil: no attempts are executed
@@ -54,7 +54,7 @@ type Daemon struct {
 	keeping    context.CancelFunc
 	kept       sync.WaitGroup // ends when nothing stores figures and tells what needs a person
 	sweeping   context.CancelFunc
-	swept      chan struct{} // closed when nothing sweeps any more; nil: nothing does
+	swept      chan struct{} // closed when no sweep runs any longer; nil if there are none
 }
 
 // New makes a daemon with a node on an open database, which does nothing yet. If it fails, it closes the database.
@@ -120,7 +120,7 @@ func newDaemon(cfg Config) *Daemon {
 	return &Daemon{cfg: cfg, ended: make(chan error, 1), namespaces: map[string]*Daemon{}}
 }
 
-// route makes the service that of all nodes.
+// route makes the service cover all nodes.
 func (d *Daemon) route() {
 	if d.cfg.Cluster != nil {
 		d.routed = d.cfg.Cluster.Node.Service(d.embedded, d.engine)
@@ -137,13 +137,13 @@ func (d *Daemon) Routed() *service.Routed { return d.routed }
 // Node returns what carries the runs on; nil: a Go program does.
 func (d *Daemon) Node() *node.Node { return d.node }
 
-// Access returns the tokens and the audit log; nil: nobody is served.
+// Access returns the tokens and the audit log, or nil if the daemon serves no callers.
 func (d *Daemon) Access() *access.Keeper { return d.access }
 
-// Done returns a channel that is closed when the engine has ended, by itself or because the daemon was closed.
+// Done returns a channel that is closed when the engine has ended, on its own or because the daemon was closed.
 func (d *Daemon) Done() <-chan struct{} { return d.engine.Done() }
 
-// Err returns why the engine has ended; nil: it has not, or was closed.
+// Err returns why the engine has ended, or nil if it has not, or was closed.
 func (d *Daemon) Err() error { return d.engine.Err() }
 
 // Stalled returns why no work is taken at present; "" while work is taken.
@@ -164,7 +164,7 @@ func (d *Daemon) Stalled() string {
 	}
 }
 
-// failing returns why not all runs are carried on that this process should carry on; nil: they are.
+// failing returns why not all runs are carried on that this process should carry on, or nil if they are.
 func (d *Daemon) failing() error {
 	if err := d.engine.Err(); err != nil || d.cfg.Cluster == nil {
 		return err
@@ -197,7 +197,7 @@ func (d *Daemon) Carry(ctx context.Context, run string) error {
 	return nil
 }
 
-// operatedHere stands for a Go function of another program, whose runs are operated on here.
+// operatedHere represents a Go function of another program, whose runs are operated on here.
 func operatedHere(journal.Definition) (*core.Definition, error) {
 	return &core.Definition{
 		NewDecider: func(*core.Run) core.Decider { return nil }, HasBody: true, HandlesCancel: true,

@@ -1,6 +1,6 @@
-// Package daemon is a whole server as a value: a node that carries runs on, the service over it, and what others reach
-// it by, which are listeners, webhooks, workers in other processes, and the nodes of a cluster. The command makes one
-// of its flags; a Go program makes one over its own engine.
+// Package daemon is a whole server as a value: a node that carries runs on, the service over it, and its connections to
+// others: listeners, webhooks, workers in other processes, and the nodes of a cluster. The command makes one from its
+// flags; a Go program makes one over its own engine.
 //
 //	d, err := daemon.New(cfg)   // nothing runs yet
 //	err = d.Open(ctx)           // runs go on, others are served

@@ -7,9 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/naming"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -22,7 +24,8 @@ type Logs struct {
 	Service api.Service // finds runs that are not named by their id
 }
 
-// runNamed returns the id of a run by any of its names. One with that id may be gone: its files may be there.
+// runNamed returns the id of a run by any of its names. The run with that id may have been removed, while its files
+// still exist.
 func runNamed(ctx context.Context, svc api.Service, name string) (core.RunID, error) {
 	run, err := core.ParseRunID(name)
 	if err == nil {
@@ -35,6 +38,27 @@ func runNamed(ctx context.Context, svc api.Service, name string) (core.RunID, er
 	return core.ParseRunID(r.Run)
 }
 
+// keyOf returns the key of a step that is named by the name of an item.
+func (l Logs) keyOf(ctx context.Context, run, step string) (string, error) {
+	if _, _, named := naming.Item(step); !named {
+		return step, nil
+	}
+	r, err := l.Service.Run(ctx, run)
+	if err != nil {
+		return "", err
+	}
+	s, several := r.Named(step)
+	switch {
+	case s != nil:
+		return s.Step, nil
+	case len(several) > 0:
+		return "", &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf(
+			"several items are called %q: say which, by its number: %s", step,
+			strings.Join(several[:min(len(several), 20)], ", "))}
+	}
+	return "", &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("the run has no step %q", step)}
+}
+
 // Log implements api.LogReader.
 func (l Logs) Log(ctx context.Context, name string, at api.LogPlace) (api.LogPart, error) {
 	run, err := runNamed(ctx, l.Service, name)
@@ -44,12 +68,15 @@ func (l Logs) Log(ctx context.Context, name string, at api.LogPlace) (api.LogPar
 	if at.From < 0 {
 		return api.LogPart{}, &api.Error{Code: api.CodeInvalid, Message: "log: a place is a number of bytes, or 0"}
 	}
+	if at.Step, err = l.keyOf(ctx, name, at.Step); err != nil {
+		return api.LogPart{}, err
+	}
 	path := worker.LogPath(l.Dir, core.Token{Run: run, Attempt: at.Attempt}, at.Step)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return api.LogPart{}, &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf(
-			"attempt %d of step %q has no log here: attempts of exec steps have logs, on the machine that "+
-				"executed them", at.Attempt, at.Step)}
+			"attempt %d of step %q has no log here: it has not begun, or is no exec step, or another machine "+
+				"executed it", at.Attempt, at.Step)}
 	}
 	if err != nil {
 		return api.LogPart{}, err

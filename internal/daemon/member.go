@@ -21,7 +21,7 @@ type member struct {
 	listener net.Listener
 	log      *slog.Logger
 
-	daemon *Daemon // nil: it is not open
+	daemon *Daemon // nil if it is not open
 	owned  func() []int
 }
 

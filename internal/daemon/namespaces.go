@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Add opens the daemon of a further namespace, with an engine, workers' queues and webhooks of its own, and lets
-// requests of this one reach it. Both have the tokens of this one. If it fails, it closes the database of cfg.
+// Add opens the daemon of a further namespace, with its own engine, workers' queues and webhooks, and makes it
+// reachable for requests of this one. Both have the tokens of this one. If it fails, it closes the database of cfg.
 func (d *Daemon) Add(ctx context.Context, cfg Config) error {
 	cfg.Access = d.access
 	in, err := New(cfg)

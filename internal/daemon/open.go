@@ -39,7 +39,7 @@ func (d *Daemon) keepSchedules(ctx context.Context) {
 	})
 }
 
-// open starts the node and what is served, without the other nodes of a cluster.
+// open starts the node and its service, without the other nodes of a cluster.
 func (d *Daemon) open(ctx context.Context) error {
 	if d.program != nil {
 		return nil // it is open

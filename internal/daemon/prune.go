@@ -22,9 +22,9 @@ const pruneAtOnce = 1000
 type pruner struct {
 	journal journal.Journal
 	svc     api.Service
-	logs    string // the folder of logs that belongs to this database alone; empty: there is none
+	logs    string // the folder of logs of this database only; empty if there is none
 
-	artifacts *artifact.Store // files of this database alone; nil: nothing keeps any
+	artifacts *artifact.Store // files of this database only; nil if none are kept
 }
 
 // Prune implements api.Pruner.
@@ -79,7 +79,7 @@ func (p pruner) count(ctx context.Context, before api.Time) (n int, err error) {
 	return n, nil
 }
 
-// sweep removes the logs of runs that began before an instant and are not in the database any more.
+// sweep removes the logs of runs that began before an instant and are no longer in the database.
 func (p pruner) sweep(ctx context.Context, before time.Time) (n int, err error) {
 	if p.logs == "" {
 		return 0, nil
@@ -91,13 +91,13 @@ func (p pruner) sweep(ctx context.Context, before time.Time) (n int, err error) 
 	for _, f := range folders {
 		id, err := core.ParseRunID(f.Name())
 		if err != nil || id.CreatedAt() >= policy.At(before) {
-			continue // it is none of Pawl's, or too young
+			continue // it is not one of Pawl's, or too young
 		}
 		if _, err := p.svc.Run(ctx, f.Name()); api.CodeOf(err) != api.CodeNotFound {
 			if err != nil && ctx.Err() != nil {
 				return n, err
 			}
-			continue // it is there, or nobody can tell
+			continue // the run exists, or this is unknown
 		}
 		if err := os.RemoveAll(filepath.Join(p.logs, f.Name())); err != nil {
 			return n, err
@@ -135,7 +135,7 @@ func (d *Daemon) sweep() {
 	}()
 }
 
-// sweepLogs removes logs as long as ctx lives: the engine removes the runs by itself.
+// sweepLogs removes logs as long as ctx lives: the engine itself removes the runs.
 func (p pruner) sweepLogs(ctx context.Context, retention time.Duration) {
 	look := time.NewTicker(sweepEvery)
 	defer look.Stop()

@@ -23,20 +23,20 @@ import (
 // answersKept is how long an idempotency key holds.
 const answersKept = 24 * time.Hour
 
-// Protocol answers what comes to listeners. The HTTP API is one.
+// Protocol serves the connections of listeners. The HTTP API is one.
 type Protocol interface {
 	Serve(l net.Listener) error // returns nil once the protocol was shut down or closed
 	Shutdown(ctx context.Context) error
 	Close() error
 }
 
-// listening is a listener that is served.
+// listening is a listener and its server.
 type listening struct {
 	protocol Protocol
-	ended    chan struct{} // closed when the listener is not served any more
+	ended    chan struct{} // closed when the listener is no longer served
 }
 
-// Listen serves a listener until the daemon closes. nil as protocol is the HTTP API.
+// Listen serves a listener until the daemon closes. A nil protocol means the HTTP API.
 func (d *Daemon) Listen(l net.Listener, protocol Protocol) {
 	if protocol == nil {
 		protocol = d.server
@@ -51,7 +51,7 @@ func (d *Daemon) Listen(l net.Listener, protocol Protocol) {
 	}()
 }
 
-// tellEnd says that something has ended by itself. What ends after it is not told: the daemon has ended.
+// tellEnd reports that a part has ended on its own. Later ends are not reported, because the daemon has ended.
 func (d *Daemon) tellEnd(err error) {
 	select {
 	case d.ended <- err:
@@ -59,10 +59,10 @@ func (d *Daemon) tellEnd(err error) {
 	}
 }
 
-// Ended receives why a listener or a namespace has ended by itself.
+// Ended receives the reason why a listener or a namespace has ended on its own.
 func (d *Daemon) Ended() <-chan error { return d.ended }
 
-// Handler returns the HTTP API, for a program that listens by itself.
+// Handler returns the HTTP API, for a program with its own listener.
 func (d *Daemon) Handler() http.Handler { return d.server.Handler() }
 
 // Streams returns how many callers follow a run, or wait for its end, at present.
@@ -71,8 +71,8 @@ func (d *Daemon) Streams() int { return d.server.Streams() }
 // SetLimits changes the bounds of the requests of one token.
 func (d *Daemon) SetLimits(l server.Limits) { d.server.SetLimits(l) }
 
-// serve makes the server, and lets other commands on this machine work with the database through it. The daemon works
-// on if the socket cannot be made: others are told who holds the database.
+// serve makes the server, and allows other commands on this machine to work with the database through it. The daemon
+// works even if the socket cannot be made: others learn who holds the database.
 func (d *Daemon) serve() {
 	if d.access = d.cfg.Access; d.access == nil {
 		d.access = access.NewKeeper(d.cfg.Journal, func() api.Time { return api.Time(wallNow()) }, d.cfg.Log)
@@ -114,7 +114,7 @@ func (d *Daemon) Missing(ctx context.Context, def api.Definition) error {
 	return nil
 }
 
-// serverConfig returns what the server serves.
+// serverConfig returns the configuration of the server.
 func (d *Daemon) serverConfig() server.Config {
 	c := server.Config{
 		Service: d.svc, Policies: cases.Lab{}, Version: d.cfg.Version, Namespace: d.cfg.Namespace,
@@ -176,7 +176,7 @@ func (d *Daemon) serverConfig() server.Config {
 	return c
 }
 
-// measure lets the metrics read how the daemon is doing.
+// measure lets the metrics read the state of the daemon.
 func (d *Daemon) measure() {
 	if m := d.cfg.Metrics; m != nil {
 		m.Read(d.engine.Stats, d.server.Streams)
@@ -185,7 +185,7 @@ func (d *Daemon) measure() {
 	}
 }
 
-// tasks returns the tasks that workers in other processes take: those of this process, or of all nodes.
+// tasks returns the tasks for workers in other processes: those of this process, or of all nodes.
 func (d *Daemon) tasks() api.Tasks {
 	if d.cfg.Cluster != nil {
 		return d.cfg.Cluster.Node.Tasks(d.queues, d.engine)

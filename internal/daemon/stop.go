@@ -14,7 +14,7 @@ import (
 // drainWithin is how long tasks may take to reach the workers that have asked for them, when the engine closes.
 const drainWithin = time.Second
 
-// Drain says that the daemon is not ready, and answers all else, until whoever sends callers to it has had so much time
+// Drain reports that the daemon is not ready, and answers all other requests, until the balancer has had the given time
 // to see that, or the engine ends.
 func (d *Daemon) Drain(within time.Duration) {
 	d.server.Drain()
@@ -24,7 +24,7 @@ func (d *Daemon) Drain(within time.Duration) {
 	}
 }
 
-// Shutdown answers the requests at hand until ctx ends, and then closes the daemon. Streams are cut.
+// Shutdown answers the open requests until ctx ends, and then closes the daemon. Streams are cut.
 func (d *Daemon) Shutdown(ctx context.Context) error {
 	d.drainPlugins()
 	for _, one := range d.all() { // workers that wait are answered, so that their requests do not hold up the end
@@ -44,14 +44,14 @@ func (d *Daemon) Shutdown(ctx context.Context) error {
 // all returns the daemons of all namespaces.
 func (d *Daemon) all() []*Daemon { return slices.AppendSeq([]*Daemon{d}, maps.Values(d.namespaces)) }
 
-// drainPlugins answers those who wait for what kinds of workflows give, such as processes that serve some.
+// drainPlugins answers the waiting callers of kinds of workflows, such as processes that serve some.
 func (d *Daemon) drainPlugins() {
 	if d.node != nil {
 		d.node.DrainPlugins()
 	}
 }
 
-// protocols returns what is spoken, each once.
+// protocols returns the protocols in use, each once.
 func (d *Daemon) protocols() []Protocol {
 	var all []Protocol
 	if d.server != nil {
@@ -65,7 +65,7 @@ func (d *Daemon) protocols() []Protocol {
 	return all
 }
 
-// Leave gives what this process has to the other nodes of its cluster, if it is in one.
+// Leave gives the partitions of this process to the other nodes of its cluster, if it is in one.
 func (d *Daemon) Leave(ctx context.Context) error {
 	if d.cfg.Cluster == nil {
 		return nil
@@ -77,8 +77,8 @@ func (d *Daemon) Leave(ctx context.Context) error {
 	return left.Wait()
 }
 
-// Close stops what executes, then the engine, then the journal. Interrupted attempts are repeated when the runs are
-// carried on. The socket goes first: a command that finds it gone, and the database held, waits a little.
+// Close stops the workers, then the engine, then the journal. Interrupted attempts are repeated when the runs are
+// carried on. The socket is closed first: a command that does not find it, while the database is held, waits a little.
 func (d *Daemon) Close() error {
 	if d.schedules != nil {
 		d.schedules.Close()
@@ -103,7 +103,7 @@ func (d *Daemon) Close() error {
 			err = errors.Join(err, fmt.Errorf("the namespace %s: %w", name, ended))
 		}
 	}
-	if d.access != nil && d.cfg.Access == nil { // nobody asks for anything any more, and the journal is open
+	if d.access != nil && d.cfg.Access == nil { // no caller is left, and the journal is open
 		err = errors.Join(err, d.access.Close())
 	}
 	if d.keeping != nil {
@@ -132,7 +132,7 @@ func (d *Daemon) hangUp() error {
 	return err
 }
 
-// closeNode closes the engine and the database, and what waits for the engine's last words.
+// closeNode closes the engine and the database, and the parts that wait for the engine's last records.
 func (d *Daemon) closeNode() error {
 	if d.program != nil {
 		if d.program.Close == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
-// heldLong is how long an open breaker has to hold an attempt until somebody should look.
+// heldLong is how long an open breaker has to hold an attempt before somebody should look.
 const heldLong = 20 * time.Minute
 
 // waitsAge is how long the answer is used which attempts wait until somebody acts.
@@ -26,8 +26,8 @@ type waits struct {
 	until  core.Time
 }
 
-// at returns what is known at an instant, or what find finds then. No caller waits longer than its context lasts: the
-// partitions may be waiting for a storage that does not answer, and whoever asks whether it does asks here, too.
+// at returns the known attempts at an instant, or those that find finds then. No caller waits longer than its context
+// lasts: the partitions may be waiting for a storage that does not answer, and a check of the storage comes here, too.
 func (w *waits) at(
 	ctx context.Context, now core.Time, find func(context.Context) (map[core.RunID]error, error),
 ) (map[core.RunID]error, error) {
@@ -78,7 +78,7 @@ func (d *Daemon) waitsForSomebody(ctx context.Context) (map[core.RunID]error, er
 	})
 }
 
-// whyWaits says why an attempt waits until somebody acts; nil: it goes on by itself.
+// whyWaits returns why an attempt waits until somebody acts, or nil if it goes on by itself.
 func whyWaits(q engine.QueueStats, w engine.Wait, nobody bool, now core.Time) error {
 	switch {
 	case w.Held.Reason == core.HeldBreaker && now >= w.Since.Add(heldLong):

@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/nearest"
 )
 
-// Error tells what is wrong with one field of a decoded document. A caller that knows the positions in the document can
-// use Path to point at the place.
+// Error describes what is wrong with one field of a decoded document. A caller that knows the positions in the document
+// can use Path to point at the place.
 type Error struct {
 	Path []string // the path from the decoded value down to the field; list items by their index from 0
 	Key  bool     // the field's name is wrong (it is not known there), not its value
@@ -87,7 +87,7 @@ func (f *Fields) Keep(key string, err error) {
 	}
 }
 
-// Value returns a field as it was decoded, nil if it is absent or null.
+// Value returns the decoded value of a field, nil if it is absent or null.
 func (f *Fields) Value(key string) any { return f.values[key] }
 
 // Has reports whether a field is there and not null.
@@ -246,7 +246,7 @@ func number(value any) (float64, bool) {
 	return 0, false
 }
 
-// whole reads a whole number exactly, also one that a float64 cannot hold.
+// whole reads a whole number exactly, even if a float64 cannot hold it.
 func whole(value any) (int64, error) {
 	if text, ok := value.(json.Number); ok {
 		if n, err := text.Int64(); err == nil {

@@ -10,14 +10,15 @@ import (
 	"testing"
 )
 
-// unit is what a disk writes at once, or not at all. A write of several units may be cut anywhere between them.
+// unit is the amount that a disk writes at once, or not at all. A write of several units may be cut anywhere between
+// them.
 const unit = 512
 
 // file is a file as the disk and the system's memory have it.
 type file struct {
 	onDisk   bool    // its name survives a power cut
-	removed  bool    // its name is gone, as far as the system knows
-	syncsDir bool    // its next sync is one of the directory too
+	removed  bool    // the system has removed its name
+	syncsDir bool    // its next sync also syncs the directory
 	durable  []byte  // its contents as of the last sync
 	pending  []event // the writes and truncations since then, oldest first
 }
@@ -30,8 +31,7 @@ func (d *Disk) CutAnywhere(random *rand.Rand) int {
 }
 
 // Cut returns a new disk with the contents that remain if the power is cut after that many events, and the marks that
-// came before. What was synced is left. Of what was written later, any part may be: each unit by itself, in any
-// order.
+// came before. What was synced is left. Any part of later writes may be there: each unit on its own, in any order.
 func (d *Disk) Cut(t testing.TB, events int, random *rand.Rand) (left *Disk, marks []any) {
 	t.Helper()
 	d.mu.Lock()
@@ -133,7 +133,7 @@ func (f *file) after(random *rand.Rand) ([]byte, bool) {
 	return contents, true
 }
 
-// size returns the length of the file as the system knows it.
+// size returns the length of the file in the system's view.
 func (f *file) size() int {
 	size := len(f.durable)
 	for _, e := range f.pending {

@@ -1,5 +1,5 @@
 // Package disktest is the disk under SQLite files in tests. It records what SQLite writes and syncs, and makes from
-// that what a power cut may leave. It also makes operations slow, or lets them fail.
+// that what a power cut may leave. It also makes operations slow, or makes them fail.
 //
 // SQLite thinks that every sync took place. The machine's own disk does not sync at all, so tests are quick.
 package disktest
@@ -27,7 +27,7 @@ type Disk struct {
 
 	mu     sync.Mutex
 	fault  func(op Op, file string) error
-	start  map[string][]byte // the files as the power came on
+	start  map[string][]byte // the files when the power came on
 	events []event
 }
 
@@ -42,7 +42,7 @@ const (
 	marked
 )
 
-// event is something that happened to a file, or a mark of the test.
+// event is an operation on a file, or a mark of the test.
 type event struct {
 	kind    kind
 	file    string
@@ -76,7 +76,7 @@ func New(t testing.TB) *Disk {
 func (d *Disk) Path(file string) string { return filepath.Join(d.dir, file) }
 
 // Fault sets a function that is called before each operation. It may wait, which makes the operation slow. If it
-// returns an error, the operation fails: SQLite hears that it does not work, but not why.
+// returns an error, the operation fails: SQLite learns that it failed, but not why.
 func (d *Disk) Fault(fault func(op Op, file string) error) {
 	d.mu.Lock()
 	d.fault = fault

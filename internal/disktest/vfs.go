@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/sqlite/vfs"
 )
 
-// layer stands between SQLite and its own virtual file system. It is SQLite's default one in this process from the
-// first [New] on. Files outside of the directories of disks go straight through.
+// layer is between SQLite and its own virtual file system. It is SQLite's default one in this process from the first
+// [New] on. Files outside of the directories of disks go straight through.
 var layer struct {
 	once    sync.Once
 	real    *sqlite3.Tsqlite3_vfs
@@ -55,7 +55,7 @@ func install() {
 	}
 }
 
-// diskOf returns the disk that a path is on, and the file's name there; nil: it is on none.
+// diskOf returns the disk that a path is on, and the file's name there, or nil if it is on none.
 func diskOf(path uintptr) (*Disk, string) {
 	if path == 0 {
 		return nil, "" // a temporary file
@@ -100,7 +100,7 @@ func open(tls *libc.TLS, _, path, file uintptr, flags int32, outFlags uintptr) i
 	return rc
 }
 
-// recording returns a table of methods like another one, in which those that change or read a file's contents are ours.
+// recording returns a copy of a table of methods in which those that change or read a file's contents are ours.
 func recording(tls *libc.TLS, real uintptr) uintptr {
 	p := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(sqlite3.Tsqlite3_io_methods{})))
 	m := (*sqlite3.Tsqlite3_io_methods)(vfs.At(p))
@@ -151,7 +151,7 @@ func truncate(tls *libc.TLS, file uintptr, size int64) int32 {
 	return rc
 }
 
-// sync1 leaves the machine's own disk alone: what is durable here is decided by what is recorded.
+// sync1 does not touch the machine's own disk: what is durable here depends on what is recorded.
 func sync1(_ *libc.TLS, file uintptr, _ int32) int32 {
 	h := handleOf(file)
 	if rc := h.disk.before(Sync, h.name); rc != sqlite3.SQLITE_OK {
@@ -171,7 +171,7 @@ func remove(tls *libc.TLS, _, path uintptr, syncDir int32) int32 {
 	return rc
 }
 
-// failures are the results that tell SQLite of a failed operation.
+// failures are the results that report a failed operation to SQLite.
 var failures = map[Op]int32{
 	Open: sqlite3.SQLITE_CANTOPEN, Read: sqlite3.SQLITE_IOERR_READ, Write: sqlite3.SQLITE_IOERR_WRITE,
 	Sync: sqlite3.SQLITE_IOERR_FSYNC,

@@ -24,15 +24,15 @@ type admissions struct {
 	limiter *limit.Limiter
 	client  *limit.Client
 	tickets map[core.RunID]*limit.Ticket // the runs whose queues have limits
-	asking  []*run                       // runs that ask their queues when the input at hand is done
+	asking  []*run                       // runs that ask their queues when the current input is done
 	loading bool                         // the limiter waits until all places of this partition are counted
 }
 
 // admissionTask takes the place of a task type where the limiter wakes a partition for a run.
 const admissionTask = "admission of a run"
 
-// startLoad tells the matcher that not all runs of this partition are read. Until finishLoad, no queue of runs admits
-// any.
+// startLoad tells the matcher that not all runs of this partition have been read. Until finishLoad, no queue of runs
+// admits any.
 func (a *admissions) startLoad() {
 	if !a.loading {
 		a.loading = true
@@ -49,7 +49,7 @@ func (a *admissions) forget() {
 }
 
 // leaveWaiting takes the runs that wait from the limiter, because the partition ends. Places stay taken: this process
-// does not know what becomes of these runs.
+// does not know what happens to these runs.
 func (a *admissions) leaveWaiting() {
 	for _, t := range a.sorted() {
 		if !t.Running() {
@@ -78,7 +78,7 @@ func (a *admissions) finishLoad() {
 	}
 }
 
-// followQueue keeps what the limiter knows of a run in line with its state, after each entry.
+// followQueue updates the limiter's view of a run with the run's state, after each entry.
 func (a *admissions) followQueue(r *run) {
 	s := r.state
 	if s.Admission == nil || s.Phase.Closed() {
@@ -115,7 +115,7 @@ func (a *admissions) queueBound(r *run) []limit.Bound {
 	return []limit.Bound{{Resource: limit.Resource{Runs: true, Name: name}, Limits: &own, Since: since}}
 }
 
-// newTicket makes a run known to the limiter; nil: nothing bounds it.
+// newTicket makes a run known to the limiter, or nil if nothing bounds it.
 func (a *admissions) newTicket(r *run) *limit.Ticket {
 	bounds := a.queueBound(r)
 	if bounds == nil {
@@ -139,8 +139,8 @@ func (a *admissions) takePlace(r *run) {
 	}
 }
 
-// askQueues lets the runs that have come to their queues ask for admission. Of those that came at once, the ones with
-// priority ask first.
+// askQueues asks for admission of the runs that have reached their queues. Of those that arrived together, the ones
+// with priority ask first.
 func (a *admissions) askQueues() {
 	for len(a.asking) > 0 {
 		asking := a.asking
@@ -154,7 +154,7 @@ func (a *admissions) askQueues() {
 	}
 }
 
-// askFirst lets a run ask for admission that has no ticket yet.
+// askFirst asks for admission of a run that has no ticket yet.
 func (a *admissions) askFirst(r *run) {
 	waits := r.aside == nil && a.residents.runs[r.id()] == r && r.state.InQueue() && r.state.PausedAt == 0
 	if !waits || a.tickets[r.id()] != nil {
@@ -188,7 +188,7 @@ func (a *admissions) recordRunHeld(r *run, held core.Held) {
 	}
 }
 
-// takeTurn lets a run begin whose turn it is.
+// takeTurn begins a run whose turn it is.
 func (a *admissions) takeTurn(t *limit.Ticket) {
 	if r := a.residents.runs[t.Token.Run]; r != nil && a.tickets[t.Token.Run] == t {
 		a.askQueue(r, t)
@@ -204,7 +204,8 @@ func (a *admissions) notice(n limit.Notice) {
 	}
 }
 
-// leaveQueue takes a run from the limiter that does not go on now: it is paused, ends without a place, or is set aside.
+// leaveQueue removes a run from the limiter that does not go on now: it is paused, ends without a place, or is set
+// aside.
 func (a *admissions) leaveQueue(r *run) {
 	if t := a.tickets[r.id()]; t != nil {
 		delete(a.tickets, r.id())
@@ -226,7 +227,7 @@ func (a *admissions) freePlace(r *run) {
 	a.pipeline.open.freed = append(a.pipeline.open.freed, t)
 }
 
-// leaveLoad says that no places of this partition are to be counted any more, so that others need not wait for it.
+// leaveLoad ends the counting of places of this partition, so that others need not wait for it.
 func (a *admissions) leaveLoad() {
 	if a.loading {
 		a.loading = false

@@ -10,7 +10,7 @@ import (
 type localEffect struct {
 	run  *run
 	eff  core.Effect
-	next *transition     // the start of the chain's next run, for Closed; nil: there is none
+	next *transition     // the start of the chain's next run, for Closed; nil if there is none
 	done *core.TaskEnded // the end of an attempt that took no time, for Dispatch
 }
 
@@ -26,7 +26,7 @@ func (p *Partition) advance(r *run, def *core.Definition, in core.Input) error {
 		return r.aside
 	}
 	var rows []journal.StepRow
-	if r.state.Phase.Closed() { // the state cannot make them any more if this input panics
+	if r.state.Phase.Closed() { // if this input panics, the state can no longer make them
 		rows = r.rows.makeSteps(r.state)
 	}
 	t := transition{run: r}
@@ -56,7 +56,7 @@ func (p *Partition) advance(r *run, def *core.Definition, in core.Input) error {
 // compute asks the machine what an input changes in a run. If the run ends and its chain goes on, it also computes
 // the start of the next run: both are saved together, or neither is.
 func (p *Partition) compute(t *transition, def *core.Definition, in core.Input) (next *transition, err error) {
-	defer catchPanic("it took", in, &err) // a log says: its code panicked while it took core.Tick
+	defer catchPanic("it took", in, &err) // a log line reads: its code panicked while it took core.Tick
 	r := t.run
 	if t.out, err = core.Advance(r.state, def, in, p.now); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (p *Partition) handleEffects(t, next *transition) {
 }
 
 // handleEffect sorts an effect: one on the outside world waits until the batch is durable, one inside the partition
-// waits until the input at hand is done.
+// waits until the current input is done.
 func (p *Partition) handleEffect(r *run, e core.Effect, next *transition) {
 	switch eff := e.(type) {
 	case core.Dispatch:
@@ -116,9 +116,9 @@ func (p *Partition) handleEffect(r *run, e core.Effect, next *transition) {
 	}
 }
 
-// settle carries out the local effects of the input at hand, and the effects that these have in turn. Then it hands
-// waiting attempts to free workers, but not during a Tick: what is due comes first. It returns when nothing is left.
-// All of it joins one batch.
+// settle carries out the local effects of the current input, and the effects that these have in turn. Then it hands
+// waiting attempts to free workers, but not during a Tick: due work comes first. It returns when nothing is left. All
+// of it joins one batch.
 func (p *Partition) settle() {
 	for {
 		if p.handling.todo.len() > 0 {
@@ -128,7 +128,7 @@ func (p *Partition) settle() {
 		if p.handling.ticking {
 			break
 		}
-		if len(p.admissions.asking) > 0 { // first the queues, then the turns: who has just come may go first
+		if len(p.admissions.asking) > 0 { // first the queues, then the turns: a new arrival may go first
 			p.admissions.askQueues()
 			continue
 		}
@@ -194,6 +194,7 @@ func (p *Partition) closed(r *run, e core.Closed, next *transition) {
 		p.residents.addNames(next.run)
 		p.children.families.begins(next.run.state)
 	case e.Next != nil: // the next run cannot start; compute has logged why
+	case r.state.Next != (core.RunID{}): // a run that begins with its entries goes on in its place
 	case r.state.Parent.Run != (core.RunID{}):
 		p.children.tellParent(r)
 	case r.state.Notify != "":

@@ -29,7 +29,7 @@ type Config struct {
 	// Partition is the number of the partition, for NewPartition. An Engine runs all partitions.
 	Partition int
 	// Shared says that engines of other processes own partitions of the same journal. Then Open opens none; Engine.Take
-	// and Engine.Give say which ones this engine runs. The journal needs leases.
+	// and Engine.Give determine which ones this engine runs. The journal needs leases.
 	Shared bool
 	// Sent is called when messages to another partition are durable. The driver of that partition then calls
 	// Partition.Expect soon. Sent must not block. Default: none.
@@ -49,7 +49,7 @@ type Config struct {
 	// FeedLimit bounds how much of the journal is kept for consumers of feeds that are behind, in bytes of entries. At
 	// the limit the feed that is furthest behind lapses. Default: 256 MiB.
 	FeedLimit int64
-	// Retention is how long closed runs are kept. Default: 0, which means for ever.
+	// Retention is how long closed runs are kept. Default: 0, which means forever.
 	Retention time.Duration
 	// Horizon is how long before their wake time runs are loaded into memory. Default: 5s.
 	Horizon time.Duration
@@ -64,11 +64,11 @@ type Config struct {
 	// Carried are the runs that the engine carries on; the others rest. nil: all runs.
 	Carried *Carried
 	// Queues and Services limit what shares a queue or a service, by its name, in all runs of the process together.
-	// They replace what definitions say about the same name. Default: no limits.
+	// They replace those of definitions for the same name. Default: no limits.
 	Queues, Services map[string]policy.QueueLimits
 	// Log is the log. Default: none.
 	Log      *slog.Logger
-	Observer Observer // zero: nobody is told
+	Observer Observer // zero if nobody is told
 	// generations counts how often the partitions of the process have forgotten their memory.
 	generations *atomic.Int64
 	families    *families // the open child runs of all partitions of the process
@@ -76,10 +76,10 @@ type Config struct {
 
 // StartRequest starts a run.
 type StartRequest struct {
-	// Start is what the run begins with. Its Definition and Workflow are those of Definition below. Input is bytes,
-	// which the definition may check. With Key, a second start of the same workflow with the same key and the same
-	// input returns the run that the first one created. Chain.AfterFailure says that the last run of the workflow
-	// failed; the engine looks for it where the definition recalls it.
+	// Start holds the initial data of the run. Its Definition and Workflow are replaced by Definition below. Input is
+	// bytes, which the definition may check. With Key, a second start of the same workflow with the same key and the
+	// same input returns the run that the first one created. Chain.AfterFailure means that the last run of the workflow
+	// failed; the engine looks for it if the definition recalls it.
 	core.Start
 	Definition journal.Definition // its source is stored with the workflow's first run
 	// RunID is the id of the new run. Zero: the engine makes one. Otherwise it must be made by core.NewRunID with the
@@ -88,7 +88,7 @@ type StartRequest struct {
 	OnConflict Conflict
 }
 
-// Conflict says what a start does if an open run has the same workflow id.
+// Conflict decides what a start does if an open run has the same workflow id.
 type Conflict uint8
 
 // The conflict policies.
@@ -112,7 +112,7 @@ type Outcome struct {
 	Failure *policy.Failure
 }
 
-// API is what callers do with an engine; *Engine implements it.
+// API is the interface of callers to an engine; *Engine implements it.
 type API interface {
 	// Start creates a run. It returns when the start is durable.
 	Start(ctx context.Context, r StartRequest) (Started, error)
@@ -126,12 +126,12 @@ type API interface {
 	Signal(ctx context.Context, id core.RunID, s core.SignalReceived, expected bool) error
 	// Lookup finds a run by its run id or its workflow id.
 	Lookup(ctx context.Context, idOrWorkflowID string) (core.RunID, error)
-	// Entries returns the durable entries of a run, without the first ones, of which after says how many.
+	// Entries returns the durable entries of a run, except the first after ones.
 	Entries(ctx context.Context, id core.RunID, after int) ([]core.Entry, error)
 	// Inspect returns the run's state, computed from its durable entries. The caller may keep it.
 	Inspect(ctx context.Context, id core.RunID) (*core.Run, error)
-	// Watch calls fn with each durable entry of the run, without the first ones, of which after says how many. It
-	// returns when the run has ended, ctx is done or fn fails.
+	// Watch calls fn with each durable entry of the run, except the first after ones. It returns when the run has
+	// ended, ctx is done or fn fails.
 	Watch(ctx context.Context, id core.RunID, after int, fn func(core.Entry) error) error
 	// List lists runs, the newest first. It includes runs that the view does not have yet.
 	List(ctx context.Context, q journal.Query) (journal.Page, error)
@@ -145,7 +145,7 @@ type API interface {
 	DropFeed(ctx context.Context, name string) error
 }
 
-// QueueStats tells of the attempts of one type in a task queue.
+// QueueStats are the numbers of the attempts of one type in a task queue.
 type QueueStats struct {
 	Queue, Type string
 	Waiting     int    // attempts that wait for a worker, or because of limits that they share
@@ -174,10 +174,10 @@ type Stats struct {
 	// Late is the largest delay of any timer since the engine was opened: of the deadline, sleep or retry of a run. A
 	// timer that was due while no engine was open counts from the opening.
 	Late    time.Duration
-	Wake    core.Time // when a run does something by itself next; zero: never
+	Wake    core.Time // when a run next does something on its own; zero: never
 	Next    core.Time // when the engine has something to do next, for a run or for itself; zero: never
 	Moving  bool      // something is on its way to the journal, or from it
-	Stalled string    // why the engine takes no requests, for example a full disk; empty: it takes them
+	Stalled string    // why the engine takes no requests, for example a full disk; empty if it takes them
 }
 
 // withDefaults fills in the defaults, except for the clock, whose default is in clock.read.

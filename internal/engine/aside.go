@@ -6,14 +6,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// A run is set aside when nobody can say what it would do next: its code (the decider, an expression, the fold, the
-// codec) panicked, or its definition cannot be compiled. The run then stands still and its callers are told why. The
-// other runs go on.
+// A run is set aside when its next step is undefined: its code (the decider, an expression, the fold, the codec)
+// panicked, or its definition cannot be compiled. The run then stops and its callers learn why. The other runs go on.
 //
 // What the run did before is saved. Nothing of the input that panicked is saved. The next owner of the partition,
 // perhaps a version without the bug, tries again.
 
-// SetAside returns why a run is set aside; nil: it is not.
+// SetAside returns why a run is set aside, or nil if it is not.
 func (p *Partition) SetAside(id core.RunID) error {
 	if a := p.residents.aside[id]; a != nil {
 		return a
@@ -38,15 +37,15 @@ func (s *residents) logAside(what string, id core.RunID, err error) {
 	s.cfg.Log.Error(what, append([]any{"id", "run-set-aside", "run", id.String(), "error", err}, stack...)...)
 }
 
-// setAsideAfterPanic sets a run in memory aside. A panic may have left its state half changed, so the state is not
-// used any more.
+// setAsideAfterPanic sets a run in memory aside. A panic may have left its state half changed, so the state is no
+// longer used.
 //
-// The next batch also writes the run's row, which says that the run is set aside: the next owner then takes the run up
-// again with the first window (see resumeSetAside). Until then messages for it are kept (see messages.keep). A closed
-// run is taken up by nobody. Its row stays that of a closed run, and advance has made the rows of steps that the view
-// does not have.
+// The next batch also writes the run's row, with the note that the run is set aside: the next owner then continues the
+// run with the first window (see resumeSetAside). Until then messages for it are kept (see messages.keep). A closed run
+// is taken up by nobody. Its row stays that of a closed run, and advance has made the rows of steps that the view does
+// not have.
 func (p *Partition) setAsideAfterPanic(r *run, err error) error {
-	if !r.recorded { // its start panicked, so there is no run
+	if !r.recorded { // its start panicked, so the run does not exist
 		p.residents.logAside("a run cannot begin", r.id(), err)
 		return err
 	}
@@ -68,7 +67,7 @@ func (p *Partition) setAsideAfterPanic(r *run, err error) error {
 func (p *Partition) resumeSetAside(r *run, entries []core.Entry) {
 	p.pipeline.rewriteRows(r, p.now)
 	if r.rests {
-		return // its children tell it about their ends by themselves
+		return // its children themselves tell it about their ends
 	}
 	children := make(map[core.StepID]core.RunID) // the last child of each step; the state forgets a child that stops
 	for _, e := range entries {

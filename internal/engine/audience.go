@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// audience holds those who wait for runs and those who watch them. They are told only what is durable.
+// audience holds the callers that wait for runs and those that watch them. They only learn what is durable.
 type audience struct {
 	waiters  map[core.RunID][]*Waiter
 	watchers map[core.RunID][]*Watcher
@@ -20,7 +20,7 @@ func newAudience() audience {
 }
 
 // ResultCall asks for the outcome of a run. It is answered if that is known, and if the run is not in memory. Otherwise
-// the Waiter is told later.
+// the Waiter gets the answer later.
 type ResultCall struct {
 	repeating[Result]
 	Run    core.RunID
@@ -103,7 +103,7 @@ func (c *LeaveCall) do(p *Partition) {
 	p.pipeline.reply(c)
 }
 
-// removeFrom removes one of those who wait for a run, or who watch it.
+// removeFrom removes a caller that waits for a run, or watches it.
 func removeFrom[T comparable](m map[core.RunID][]T, id core.RunID, who T) {
 	rest := m[id]
 	if i := slices.Index(rest, who); i >= 0 {
@@ -116,7 +116,7 @@ func removeFrom[T comparable](m map[core.RunID][]T, id core.RunID, who T) {
 	}
 }
 
-// tellWaiters tells those who wait for runs that ended in a batch. If the chain goes on, they now wait for the next
+// tellWaiters answers those who wait for runs that ended in a batch. If the chain goes on, they now wait for the next
 // run.
 func (a *audience) tellWaiters(b *batch) {
 	for i := range b.ended {
@@ -191,7 +191,7 @@ func (a *audience) note(b *batch, t *transition) {
 	}
 }
 
-// fail tells those who wait for a run that it is set aside.
+// fail answers those who wait for a run with the error that it is set aside.
 func (a *audience) fail(id core.RunID, err error) {
 	for _, w := range a.waiters[id] {
 		w.tell(waited{err: err})
@@ -199,8 +199,8 @@ func (a *audience) fail(id core.RunID, err error) {
 	delete(a.waiters, id)
 }
 
-// askAgain makes everyone who waits for a run or watches one ask again, after an append failed: it may have stored
-// an end of which nobody was told. With an error, it fails them instead.
+// askAgain makes all callers that wait for a run or watch one ask again, after an append failed: it may have stored an
+// end that was not reported. With an error, it fails them instead.
 func (a *audience) askAgain(err error) {
 	for _, ws := range a.waiters {
 		for _, w := range ws {
@@ -221,8 +221,8 @@ func (a *audience) askAgain(err error) {
 	}
 }
 
-// EntriesCall asks for the part of a run's history that the view may not have yet. It also adds a watcher; nil: it only
-// reads.
+// EntriesCall asks for the part of a run's history that the view may not have yet. It also adds a watcher; nil if it
+// only reads.
 type EntriesCall struct {
 	repeating[Recent]
 	Run     core.RunID
@@ -275,7 +275,7 @@ type ListCall struct {
 type Newer struct {
 	Rows   []journal.RunRow
 	Masked map[core.RunID]bool   // runs whose row in the view is out of date; Rows has the current one
-	Aside  map[core.RunID]string // why a run is set aside, if its row in the view does not say it
+	Aside  map[core.RunID]string // why a run is set aside, if its row in the view does not contain it
 }
 
 func (*ListCall) op() string { return "list" }
@@ -316,7 +316,7 @@ func (n *Newer) join(o *Newer) {
 	maps.Copy(n.Aside, o.Aside)
 }
 
-// overlay returns the rows of a list: those that the partitions answered, and those of the view that are up to date.
+// overlay returns the rows of a list: those from the partitions, and the up-to-date ones of the view.
 func (n *Newer) overlay(rows, view []journal.RunRow) []journal.RunRow {
 	for _, row := range view {
 		if n.Masked[row.ID] {

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// base is what all parts of a partition share: its configuration, its time, and what it reads from the journal.
+// base is shared by all parts of a partition: its configuration, its time, and its reads of the journal.
 type base struct {
 	cfg        Config
 	defs       *definitions
@@ -18,8 +18,8 @@ type base struct {
 	readErr    error           // why the open batch must not be saved; see noteTemporary
 }
 
-// heart is what the parts of a partition know of it: that it advances runs. It is no interface, because inputs would
-// then be put on the heap.
+// heart is the parts' view of their partition: it advances runs. It is not an interface, because inputs would then be
+// put on the heap.
 type heart struct{ of *Partition }
 
 // advance gives an input to a run; see Partition.advance.
@@ -56,8 +56,8 @@ func (b *base) ownKey(random uint16) uint16 {
 	return uint16(int(random)%(journal.MostPartitions/n)*n + b.cfg.Partition)
 }
 
-// acquire makes this process the owner of the partition, or lets it go on as the owner that
-// it is since an epoch; zero: it is not.
+// acquire makes this process the owner of the partition, or renews its ownership since an epoch; zero: it is not the
+// owner.
 func (b *base) acquire(ctx context.Context, epoch uint64) (journal.Lease, error) {
 	if epoch != 0 {
 		return b.cfg.Journal.Renew(ctx, b.cfg.Partition, epoch)
@@ -104,6 +104,6 @@ func (b *base) unreadable(err error, what string, about ...any) bool {
 	return err != nil
 }
 
-// ReadError returns why the open batch must not be saved; nil: it may be saved. The driver calls Failed with the
+// ReadError returns why the open batch must not be saved, or nil if it may be saved. The driver calls Failed with the
 // error as soon as no other batch is on its way to the journal.
 func (b *base) ReadError() error { return b.readErr }

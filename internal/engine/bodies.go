@@ -27,12 +27,12 @@ func (e *Engine) Consult(run core.RunID) {
 	e.within(run).requests.put(request{call: &ConsultCall{Run: run}})
 }
 
-// Begin says that a step's task, which waited for its function, can begin.
+// Begin reports that a step's task, which waited for its function, can begin.
 func (e *Engine) Begin(run core.RunID, step core.StepID) {
 	e.within(run).requests.put(request{call: &BeginCall{Run: run, Step: step}})
 }
 
-// ConsultCall makes the partition send a body the whole news of its run.
+// ConsultCall makes the partition send a body all the news of its run.
 type ConsultCall struct {
 	telling
 	Run core.RunID
@@ -66,8 +66,8 @@ func (p *Partition) sendAllNews(r *run) {
 	}
 }
 
-// sendNews sends a body news of its run: about the steps that closed, or about everything if closed is nil. One that is
-// asked in writing is told no more than that there are news.
+// sendNews sends a body news of its run: about the steps that closed, or about everything if closed is nil. A body that
+// is asked in writing only learns that there are news.
 func (p *Partition) sendNews(r *run, closed []core.StepID) {
 	if r.state.Answers() { // its body reads the entries
 		r.kind.Bodies.Consult(News{Run: r.id()})

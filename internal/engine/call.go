@@ -11,20 +11,20 @@ import (
 // Call is one request to a partition, and its answer. Each operation has a type of its own, such as StartCall, whose
 // fields are the request. The answer comes when everything that it may be based on is durable.
 type Call interface {
-	// Answered returns the part of the answer that all calls have, and who is told.
+	// Answered returns the part of the answer that all calls have, and its receiver.
 	Answered() *Reply
 	// op names the operation in errors.
 	op() string
 	nature() nature
 	// do carries out the call. It answers it at once, or makes the partition answer it later.
 	do(p *Partition)
-	// answer says that the answer is there.
+	// answer reports that the answer is ready.
 	answer()
 	// clear removes the answer, so that the call can be made again.
 	clear()
 }
 
-// nature says what a call does, if the partition cannot save anything.
+// nature decides what a call does if the partition cannot save anything.
 type nature uint8
 
 const (
@@ -36,14 +36,14 @@ const (
 	tells
 )
 
-// Reply is what all answers have.
+// Reply is common to all answers.
 type Reply struct {
 	Err error
 	// Done is called once with Err, in the goroutine that drives the partition. It must not block. It may be nil.
 	Done func(error)
 
 	batchFailed bool          // Err is the error of the batch that the call waited for
-	ch          chan struct{} // it receives a value if Done is nil; nil: nobody waits
+	ch          chan struct{} // it receives a value if Done is nil; nil if nobody waits
 }
 
 // Answered implements Call.
@@ -106,14 +106,14 @@ func (s *spares[T, C]) put(c C) {
 	s.pool.Put(c)
 }
 
-// Piece is a part of a run's history: encoded entries, with marks that say which batch each entry is from.
+// Piece is a part of a run's history: encoded entries, with marks that show the batch of each entry.
 type Piece struct {
 	bytes []byte
 	marks []mark
 	large []journal.Large // the large ones among them
 }
 
-// mark says that the bytes from the end of the previous mark to end are from one batch.
+// mark means that the bytes from the end of the previous mark to end are from one batch.
 type mark struct {
 	seq uint64
 	end int
@@ -125,7 +125,8 @@ type Waiter struct {
 	run core.RunID // the run that it waits for, later the next one of the chain; only the partition uses it
 }
 
-// waited is what a Waiter is told: the outcome, an error, or to ask again because the partition forgot its memory.
+// waited is the answer to a Waiter: the outcome, an error, or the request to ask again because the partition forgot its
+// memory.
 type waited struct {
 	outcome Outcome
 	again   bool
@@ -158,7 +159,7 @@ type report struct {
 	in  core.Input
 }
 
-// token returns the attempt that a report is about, and whether the report says that the worker's task is over.
+// token returns the attempt of a report, and whether the report means that the worker's task is over.
 func (r report) token() (core.Token, bool) {
 	switch in := r.in.(type) {
 	case core.TaskEnded:
@@ -173,7 +174,7 @@ func (r report) token() (core.Token, bool) {
 // request is one thing that happens to a partition. One of the fields is set. If none is, the request means that all
 // waiting attempts must be looked at again; see Engine.Rematch.
 type request struct {
-	call   Call       // nil: it is something else
+	call   Call       // nil if it is something else
 	rep    report     // a worker's report
 	match  *slots.Key // a slot may be free for this task queue
 	expect bool       // messages of other partitions may have come
@@ -217,7 +218,7 @@ func (q *requestQueue) take(empty []request) []request {
 	return requests
 }
 
-// close refuses further requests. The requests that came before stay.
+// close refuses further requests. The earlier requests stay.
 func (q *requestQueue) close() {
 	q.mu.Lock()
 	q.closed = true

@@ -17,9 +17,9 @@ import (
 type claim struct {
 	stored  storedClaim
 	gone    bool         // the start was refused, and the removal is not durable yet
-	first   *StartCall   // the start that made the claim; nil: it was made before the partition was opened
-	waiting []*StartCall // starts that wait for what the start of the run comes to
-	batch   uint64       // the batch with its last change; 0: it was read
+	first   *StartCall   // the start that made the claim; nil if it was made before the partition was opened
+	waiting []*StartCall // starts that wait for the result of the run's start
+	batch   uint64       // the batch with its last change; 0 if it was read
 	durable bool         // it is stored, so its run may be started whatever happens to this partition
 }
 
@@ -91,7 +91,7 @@ func (s *starts) startKeyed(c *StartCall) bool {
 	return true
 }
 
-// claimed returns the claim of a key; nil: there is none, or its run was removed because it was old.
+// claimed returns the claim of a key, or nil if there is none, or its run was removed because it was old.
 func (s *starts) claimed(key startKey) (*claim, error) {
 	if k := s.claims[key]; k != nil {
 		if k.gone {
@@ -133,7 +133,7 @@ func (s *storedClaim) lapsed(ctx context.Context, j journal.Journal, before core
 	return false, err
 }
 
-// lastOf returns the last run of the chain for which a key was claimed, as far as the view knows it.
+// lastOf returns the last run of the chain for which a key was claimed, according to the view.
 func (s *starts) lastOf(k *claim) (core.RunID, error) {
 	id, err := s.cfg.Journal.Find(s.ctx, journal.Lookup{Workflow: k.stored.Workflow, Key: k.stored.Key})
 	if errors.Is(err, journal.ErrNotFound) {
@@ -195,7 +195,7 @@ func (s *starts) storeClaim(key startKey, k *claim) error {
 	return nil
 }
 
-// beginKeyed starts the run for which another partition has claimed a key, and tells that partition what came of it.
+// beginKeyed starts the run for which another partition has claimed a key, and sends that partition the result.
 func (s *starts) beginKeyed(id core.RunID, m *core.KeyedStart) {
 	req := StartRequest{
 		Definition: journal.Definition{ID: m.Definition, Name: m.Workflow}, RunID: id, Start: m.Start,
@@ -267,7 +267,7 @@ func (s *starts) endClaim(m *core.KeyedStarted) error {
 				Err: errors.New(m.Refusal.Message), Hint: m.Refusal.Hint,
 			}
 		}
-		c.answer() // the other partition has stored the answer, whether or not this one can store that it knows
+		c.answer() // the other partition has stored the answer, whether or not this one can record that
 	}
 	return nil
 }
@@ -285,8 +285,8 @@ func (s *starts) committed(b *batch) {
 	}
 }
 
-// forget drops the claims. Those who wait for one that is stored are told that the outcome is not known: the partition
-// of the run starts it, or refuses it.
+// forget drops the claims. Callers that wait for a stored one learn that the outcome is unknown: the partition of the
+// run starts it, or refuses it.
 func (s *starts) forget(why error) {
 	for _, k := range s.claims {
 		for _, c := range k.waiting {
@@ -302,7 +302,7 @@ func (s *starts) forget(why error) {
 	s.claims = nil
 }
 
-// dropClaims removes claims whose runs are gone. They were read before, so each is looked at again.
+// dropClaims removes the claims of removed runs. They were read before, so each is looked at again.
 func (s *starts) dropClaims(old []journal.Document) error {
 	if s.pipeline.open == nil {
 		return nil // the partition is not open

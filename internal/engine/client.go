@@ -68,7 +68,7 @@ func (e *Engine) lastFailed(ctx context.Context, workflow string) (bool, error) 
 	return err == nil && len(page.Runs) > 0 && page.Runs[0].Phase.Failed(), err
 }
 
-// checkPayload refuses a payload that is too large. What its bytes mean is a matter of the kind and of its callers.
+// checkPayload refuses a payload that is too large. The meaning of its bytes is defined by the kind and its callers.
 func (e *Engine) checkPayload(op, id string, b []byte) error {
 	if len(b) > e.cfg.MaxPayload {
 		return &Error{
@@ -195,7 +195,7 @@ func (e *driver) result(ctx context.Context, id core.RunID) (Outcome, core.RunID
 func (e *driver) ended(ctx context.Context, id core.RunID) (Outcome, core.RunID, bool, error) {
 	h, err := e.cfg.Journal.History(ctx, id)
 	if errors.Is(err, journal.ErrNotFound) {
-		// The run may have been removed because it was old. Its id then stands for the next run of its chain.
+		// The run may have been removed because it was old. Its id then means the next run of its chain.
 		if next, lookErr := e.lookup(ctx, id.String()); lookErr == nil && next != id {
 			return Outcome{}, next, true, nil
 		}
@@ -220,7 +220,7 @@ type newest struct {
 // replacing is a start that waits; over is closed when a newer one has come.
 type replacing struct{ over chan struct{} }
 
-// enter notes a start, and tells the one that waits that a newer one has come.
+// enter notes a start, and tells the waiting one that a newer one has come.
 func (n *newest) enter(workflowID string) *replacing {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -307,4 +307,115 @@ func makeWay(ctx context.Context, e *Engine, r *StartRequest, conflict error) er
 	}
 	_, err = e.Result(ctx, id)
 	return err
+}
+
+// ForkRequest makes a run that begins with entries of another one.
+type ForkRequest struct {
+	WorkflowID string
+	// Entries are those of the other run, whose ids do not matter.
+	Entries []core.Entry
+	Input   core.Forked // the input behind them
+	// Open is the run of the workflow id that is open, and ends, Seq how many entries it has; zero: none is open.
+	Open          core.RunID
+	Seq           int
+	Keep          int // Open has so many of the steps of the new run
+	Actor, Reason string
+}
+
+// Fork makes a run that begins with entries of another one, and ends the open run of the workflow id, in one commit.
+// Errors: CodeStale, if there is another open run by now, or it has other entries; those of Start.
+func (e *Engine) Fork(ctx context.Context, r ForkRequest) (core.RunID, error) {
+	d := e.ofKey(core.KeyOfWorkflowID(r.WorkflowID))
+	if err := d.enter(ctx, "reset"); err != nil {
+		return core.RunID{}, err
+	}
+	defer d.leave()
+	c := &ForkCall{Fork: r}
+	if err := d.ask(ctx, c); err != nil {
+		return core.RunID{}, err
+	}
+	return c.Answer, nil
+}
+
+// ForkCall makes a run that begins with entries of another one.
+type ForkCall struct {
+	saving[core.RunID]
+	Fork ForkRequest
+}
+
+func (*ForkCall) op() string { return "reset" }
+
+func (c *ForkCall) do(p *Partition) {
+	c.Answer, c.Err = c.make(p)
+	p.pipeline.reply(c)
+}
+
+func (c *ForkCall) make(p *Partition) (id core.RunID, err error) {
+	f := &c.Fork
+	if len(f.Entries) == 0 || len(f.Entries[0].Records) == 0 {
+		return id, invalid("reset", f.WorkflowID, "no entries are given")
+	}
+	created, ok := f.Entries[0].Records[0].(core.RunCreated)
+	if !ok {
+		return id, invalid("reset", f.WorkflowID, "the entries do not begin with that of a new run")
+	}
+	w, err := p.defs.stored(p.ctx, created.Definition)
+	if err != nil {
+		return id, invalid("reset", f.WorkflowID, "the definition cannot be used: %w", err)
+	}
+	open, found, err := p.residents.openRun(f.WorkflowID)
+	if err != nil {
+		return id, failure("reset", f.WorkflowID, err)
+	}
+	if !found {
+		open = core.RunID{}
+	}
+	if open != f.Open {
+		return id, &Error{Code: CodeStale, Op: "reset", ID: f.WorkflowID, Err: errOtherOpen, Hint: "reset it again"}
+	}
+	id = p.residents.newID(created.Workflow, f.WorkflowID, "")
+	if found {
+		if err := c.replace(p, open, id); err != nil {
+			return core.RunID{}, err
+		}
+	}
+	p.cfg.Carried.Add(id)
+	r := p.residents.create(id, w.kind)
+	r.state.Attach(w.def)
+	for _, e := range f.Entries {
+		e.Run = id
+		if err := c.begin(p, r, e); err != nil {
+			return core.RunID{}, p.setAsideAfterPanic(r, err)
+		}
+	}
+	p.residents.addNames(r)
+	p.children.families.begins(r.state)
+	if err := p.advance(r, nil, f.Input); err != nil {
+		return core.RunID{}, Refused("reset", id, err)
+	}
+	return id, nil
+}
+
+var errOtherOpen = errors.New("another run of the workflow id is open by now")
+
+// replace ends a run in whose place another one goes on.
+func (c *ForkCall) replace(p *Partition, id, next core.RunID) error {
+	in := core.Replaced{
+		Next: next, Seq: c.Fork.Seq, Keep: c.Fork.Keep, Actor: c.Fork.Actor, Reason: c.Fork.Reason,
+	}
+	r, err := p.get(id)
+	if err != nil {
+		return failure("reset", id.String(), err)
+	}
+	if err := p.advance(r, nil, in); err != nil {
+		return Refused("reset", id, err)
+	}
+	return nil
+}
+
+// begin gives a new run an entry that it begins with.
+func (c *ForkCall) begin(p *Partition, r *run, e core.Entry) (err error) {
+	defer catchPanic("its first entries were folded", nil, &err)
+	r.state.Fold(e)
+	return p.pipeline.add(&transition{run: r, out: core.Output{Entry: e}}, nil, p.now)
 }

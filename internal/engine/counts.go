@@ -28,7 +28,7 @@ func (e *Engine) Queues(ctx context.Context) ([]QueueStats, error) {
 			sum := byKey[key]
 			q.Waiting, q.Running = q.Waiting+sum.Waiting, q.Running+sum.Running
 			q.Waits = append(q.Waits, sum.Waits...)
-			byKey[key] = q // the slots are those of all partitions
+			byKey[key] = q // the slots of all partitions
 		}
 	}
 	out := make([]QueueStats, 0, len(byKey))
@@ -87,7 +87,7 @@ const mostWaits = 1000
 // Here reports whether workers of this process execute tasks of a type from a queue.
 func (e *Engine) Here(queue, taskType string) bool { return e.cfg.Matcher.Here(queue, taskType) }
 
-// stats tells of the queues, in no order.
+// stats returns the numbers of the queues, unordered.
 func (t *tasks) stats() []QueueStats {
 	byKey := map[slots.Key]*QueueStats{}
 	of := func(k slots.Key) *QueueStats {

@@ -14,12 +14,12 @@ const (
 	restAfterVain = 1
 )
 
-// awaitDecision lets a body that was asked just now decide, if nothing else keeps the batch from being cut. Then the
-// cause and the decision are one commit: the start of a run and that of its first step, for example. It waits for half
-// of the time that a commit takes, so it costs less than it can save; most bodies need some microseconds. Where commits
-// take no time, it does not wait at all. The loop yields instead of sleeping, because a timer may take a millisecond.
-// If the wait was in vain, the body probably computes, and others may do so too: the next batch does not wait. It
-// reports whether more requests may be waiting.
+// awaitDecision gives a body that was just asked time to decide, if nothing else keeps the batch from being cut. Then
+// the cause and the decision are one commit: the start of a run and that of its first step, for example. It waits for
+// half of the time that a commit takes, so it costs less than it can save; most bodies need some microseconds. Where
+// commits take no time, it does not wait at all. The loop yields instead of sleeping, because a timer may take a
+// millisecond. If the wait was in vain, the body probably computes, and others may do so too: the next batch does not
+// wait. It reports whether more requests may be waiting.
 func (l *loop) awaitDecision() (more bool) {
 	if l.busy || l.patience == 0 || !l.p.pipeline.awaitsDecision() {
 		return false

@@ -111,9 +111,9 @@ func (d *definitions) add(src *journal.Definition) (*workflow, error) {
 	return w, nil
 }
 
-// Kind says how an engine runs one kind of workflow, such as flows or Go functions. Config.Kinds lists the kinds by the
-// name in journal.Definition.Kind. A run of an unknown kind is set aside: it stays as it is, and calls for it fail with
-// an error that names the kind.
+// Kind defines how an engine runs one kind of workflow, such as flows or Go functions. Config.Kinds lists the kinds by
+// the name in journal.Definition.Kind. A run of an unknown kind is set aside: it stays as it is, and calls for it fail
+// with an error that names the kind.
 type Kind struct {
 	// Compile makes a definition from its stored source. It must be safe for concurrent use.
 	Compile func(d journal.Definition) (*core.Definition, error)
@@ -126,13 +126,13 @@ type Kind struct {
 	// Needs returns the definition of the runs that a run with that input starts; false: it starts none, or that is
 	// not known. Where this process must not run that one, the run is set aside. nil: no run needs one.
 	Needs func(input []byte) (core.DefinitionID, bool)
-	// Refuse is set if this process must not run this kind. Its error says which program can. The runs of the kind are
-	// set aside with that error. A run whose end one of them waits for is set aside too, because nobody could tell the
-	// waiting run that it has ended. Compile is not called.
+	// Refuse is set if this process must not run this kind. Its error names the program that can. The runs of the kind
+	// are set aside with that error. A run whose end one of them waits for is set aside too, because nobody could tell
+	// the waiting run that it has ended. Compile is not called.
 	Refuse func(d journal.Definition) error
 }
 
-// Child is what a step says about the child run that it starts.
+// Child is a step's request for the child run that it starts.
 type Child struct {
 	Definition journal.Definition
 	Input      []byte

@@ -13,9 +13,9 @@
 // The parts share a base, and know the partition only as the heart that advances runs.
 //
 // A driver is the loop around one partition, and only the loop reads a clock. [Engine] stands in front of the drivers
-// of all partitions, be it one or many, and gives each [Call] to the driver of its run. What knows no partition has
-// rooms of its own: package slots counts the workers of all partitions, package limit what the limits of queues and
-// services bound, and package clock tells the time.
+// of all partitions, be it one or many, and gives each [Call] to the driver of its run. Parts that do not know
+// partitions are in other packages: slots counts the workers of all partitions, limit enforces the limits of queues and
+// services, and clock gives the time.
 //
 // While one batch is being synced, the partition computes the next one. Everything that leaves the partition, such as a
 // task for a worker or an answer, waits until the batches that it is based on are durable. If an append fails, the

@@ -43,7 +43,7 @@ type driver struct {
 	done    chan struct{} // closed when all goroutines have ended
 }
 
-// status says why the engine takes no requests. A nil status means that it takes them.
+// status is the reason why the engine takes no requests. A nil status means that it takes them.
 type status struct {
 	err   error
 	final bool // it does not go on by itself
@@ -81,7 +81,7 @@ func (e *driver) open(ctx context.Context) error {
 	return nil
 }
 
-// expect says that messages of other partitions may have come; see Config.Sent. It returns false if the driver takes
+// expect reports that messages of other partitions may have come; see Config.Sent. It returns false if the driver takes
 // no requests.
 func (e *driver) expect() bool { return e.requests.put(request{expect: true}) }
 
@@ -90,8 +90,8 @@ func (e *driver) wake(queue, taskType string) {
 	e.requests.put(request{match: &slots.Key{Queue: queue, Type: taskType}})
 }
 
-// close takes no more requests, saves all that has happened, completes the view, and ends. If the journal took no
-// writes at the end, it returns its error.
+// close takes no more requests, saves everything that has happened, completes the view, and ends. If the journal took
+// no writes at the end, it returns its error.
 func (e *driver) close() error {
 	e.once.Do(func() {
 		e.requests.close()
@@ -143,8 +143,8 @@ func (e *driver) stats() Stats {
 	return s
 }
 
-// ask gives a call to the loop and waits for its answer, whose error it returns. After an error the caller must not use
-// the call any more, because the loop may still use it.
+// ask gives a call to the loop and waits for its answer, whose error it returns. After an error the caller must no
+// longer use the call, because the loop may still use it.
 func (e *driver) ask(ctx context.Context, c Call) error {
 	for {
 		if err := e.send(ctx, c); err != nil {
@@ -180,7 +180,7 @@ func (e *driver) send(ctx context.Context, c Call) error {
 	return nil
 }
 
-// tell gives a call to the loop of which nobody needs the answer.
+// tell gives the loop a call whose answer nobody needs.
 func (e *driver) tell(c Call) { e.requests.put(request{call: c}) }
 
 // refusal returns why the queue of requests is closed. The reason is always final: while the journal only takes no
@@ -227,9 +227,9 @@ type loop struct {
 	p       *Partition
 	clock   clock.Clock
 	timer   *time.Timer
-	alarm   *clock.Alarm    // rings before the timer, where the system has alarms; nil: there is none
+	alarm   *clock.Alarm    // rings before the timer, where the system has alarms; nil if there is none
 	rings   <-chan struct{} // the alarm's rings
-	timerAt core.Time       // the instant that timer and alarm are set to; 0: they are not set
+	timerAt core.Time       // the instant that timer and alarm are set to; 0 if they are not set
 	stall   clock.Stall
 
 	taken     []request // requests from the queue; those from next on are not handled yet

@@ -11,7 +11,7 @@ import (
 )
 
 // drivers run the partitions of a journal, one or many, with a driver for each. If the journal is shared, they run
-// those that Take has taken, and others stand for the rest. The partitions share definitions, workers and slots, and
+// those that Take has taken, and stand-ins represent the rest. The partitions share definitions, workers and slots, and
 // tell each other when they have sent messages. All methods are safe for concurrent use.
 type drivers struct {
 	cfg   Config
@@ -21,7 +21,7 @@ type drivers struct {
 	end   sync.Once              // closes done
 
 	list   []atomic.Pointer[driver]
-	coming []atomic.Pointer[driver] // those that Take opens at present
+	coming []atomic.Pointer[driver] // those that Take is opening
 	moves  []sync.Mutex             // one Take or Give of each partition at a time
 	next   atomic.Uint64            // runs without a workflow id or key go to the partitions in turn
 
@@ -80,13 +80,13 @@ func (e *drivers) of(run core.RunID) *driver { return e.ofKey(core.PartitionKey(
 
 func (e *drivers) ofKey(key uint16) *driver { return e.at(int(key) % len(e.list)) }
 
-// within returns the driver that hears of a run's workers and bodies. That is the one of its partition also while it is
-// being opened, since it gives them work then.
+// within returns the driver that learns of a run's workers and bodies. That is the one of its partition also while it
+// is being opened, since it gives them work then.
 func (e *drivers) within(run core.RunID) *driver {
 	return e.hearing(int(core.PartitionKey(run)) % len(e.list))
 }
 
-// hearing returns the driver that hears of what concerns a partition.
+// hearing returns the driver that learns of events that concern a partition.
 func (e *drivers) hearing(partition int) *driver {
 	if part := e.coming[partition].Load(); part != nil {
 		return part
@@ -107,7 +107,7 @@ func (e *drivers) home(r *StartRequest) (*driver, error) {
 	return own[int(e.next.Add(1)%uint64(len(own)))], nil
 }
 
-// away returns the driver that stands for a partition which another process owns. It takes no requests.
+// away returns the driver that represents a partition which another process owns. It takes no requests.
 func away(cfg Config, defs *definitions, partition int) *driver {
 	cfg.Partition = partition
 	e := &driver{
@@ -125,8 +125,8 @@ func away(cfg Config, defs *definitions, partition int) *driver {
 // Open takes the partitions over, replays the journal's tail and starts the loops. Runs that were active before are
 // recovered while the engine already takes requests. ctx bounds only the opening. The engine works until Close, which
 // closes neither the journal nor the workers. After an error, Open may be called again: it opens those that are not
-// open yet. The engine ends when one of them ends.
-// Errors: CodeHeld (another process owns a partition; try again later), CodeStalled, CodeStorage, CodeInternal.
+// open yet. The engine ends when one of them ends. Errors: CodeHeld (another process owns a partition; try again
+// later), CodeStalled, CodeStorage, CodeInternal.
 func (e *drivers) Open(ctx context.Context) error {
 	e.opening.Lock()
 	defer e.opening.Unlock()
@@ -159,12 +159,13 @@ func (e *drivers) Open(ctx context.Context) error {
 	return nil
 }
 
-// ended says that the engine has ended.
+// ended notes that the engine has ended.
 func (e *drivers) ended() { e.end.Do(func() { close(e.done) }) }
 
-// Close takes no more requests, saves all that has happened, completes the view, and ends. Close the workers first: a
-// report that comes later is lost, and its attempt runs again after the next Open. If the journal took no writes at the
-// end, Close returns its error. All partitions close at the same time, so that they need not wait for one another.
+// Close takes no more requests, saves everything that has happened, completes the view, and ends. Close the workers
+// first: a report that comes later is lost, and its attempt runs again after the next Open. If the journal took no
+// writes at the end, Close returns its error. All partitions close at the same time, so that they need not wait for one
+// another.
 func (e *drivers) Close() error {
 	errs := make([]error, len(e.list))
 	e.opening.Lock()
@@ -186,7 +187,7 @@ func (e *drivers) Close() error {
 
 // Done returns a channel that is closed when the engine has ended, by Close or by an error. Err then returns the error.
 // CodeFenced means that another engine owns a partition; other engines of this process go on. CodeStorage means that
-// the journal cannot be used any more.
+// the journal can no longer be used.
 func (e *drivers) Done() <-chan struct{} { return e.done }
 
 // Err returns why a partition takes no requests. It returns nil while all of them take them.
@@ -238,9 +239,9 @@ func (e *drivers) Take(ctx context.Context, partition int) error {
 	return nil
 }
 
-// Give ends the work on a partition and gives it back: what has happened is saved, the view is completed, and the next
-// owner can take it at once. Attempts of workers in this process are stopped; the next owner makes them again. Those of
-// workers in other processes go on. If the engine does not run the partition, Give does nothing.
+// Give ends the work on a partition and gives it back: everything that has happened is saved, the view is completed,
+// and the next owner can take it at once. Attempts of workers in this process are stopped; the next owner makes them
+// again. Those of workers in other processes go on. If the engine does not run the partition, Give does nothing.
 func (e *drivers) Give(partition int) error {
 	if err := e.checkShared(partition); err != nil {
 		return err
@@ -293,8 +294,8 @@ func (e *drivers) runs(partition int) bool {
 	return s == nil || !s.final
 }
 
-// lost puts the stand-in into the place of a driver that has ended. If none of this process can use the journal any
-// more, the engine ends.
+// lost replaces a driver that has ended by the stand-in. If no driver of this process can use the journal any longer,
+// the engine ends.
 func (e *drivers) lost(partition int, part *driver) {
 	stand := away(e.cfg, e.defs, partition)
 	if err := part.err(); journalLost(err) {
@@ -314,7 +315,7 @@ func (e *drivers) tell() {
 	e.changed = make(chan struct{})
 }
 
-// Rematch says that workers or bodies may take attempts now that they could not take before.
+// Rematch reports that workers or bodies may take attempts that they could not take before.
 func (e *drivers) Rematch() {
 	for i := range e.list {
 		e.hearing(i).requests.put(request{})
@@ -354,7 +355,7 @@ func (e *drivers) Runs(partition int) bool {
 	return e.cfg.Shared && partition >= 0 && partition < len(e.list) && e.runs(partition)
 }
 
-// ExpectAt says that messages for a partition may have come.
+// ExpectAt reports that messages for a partition may have come.
 func (e *drivers) ExpectAt(partition int) {
 	if partition >= 0 && partition < len(e.list) {
 		e.hearing(partition).expect()

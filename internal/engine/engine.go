@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine/slots"
 )
 
-// Engine is what callers, workers and bodies call. It passes each call to the driver of the run's partition. New makes
-// an engine, Open starts it. All methods are safe for concurrent use.
+// Engine is the entry for callers, workers and bodies. It passes each call to the driver of the run's partition. New
+// makes an engine, Open starts it. All methods are safe for concurrent use.
 type Engine struct {
 	drivers
 	feeding
@@ -52,7 +52,7 @@ func (e *Engine) ServeRemote(name string, w slots.RemoteWorkers) {
 	e.Rematch()
 }
 
-// Offered tells the engine that a remote worker has come with free slots; see Matcher.Offered.
+// Offered tells the engine that a remote worker has arrived with free slots; see Matcher.Offered.
 func (e *Engine) Offered(queue string, takes func(taskType string) bool) {
 	e.cfg.Matcher.Offered(queue, takes)
 }

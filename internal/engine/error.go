@@ -64,15 +64,15 @@ var codeOfRefusal = map[core.Code]Code{
 	core.CodeFull:     CodeFull,
 }
 
-// translation says which code and hint a caller gets for an error of the journal.
+// translation maps an error of the journal to the code and hint for a caller.
 type translation struct {
 	err  error
 	code Code
 	hint string
 }
 
-// translations lists all errors of a journal. What does not go away by itself comes before what does: of an error that
-// is both, the caller should not try again for ever.
+// translations lists all errors of a journal. Permanent errors come before temporary ones: if an error is both, the
+// caller should not try again forever.
 var translations = []translation{
 	{journal.ErrNotFound, CodeNotFound, ""},
 	{journal.ErrCorrupt, CodeStorage, ""},
@@ -149,7 +149,7 @@ func failure(op, id string, err error) error {
 	}
 }
 
-// partitionLost reports whether an error says that another process owns the partition. Then this engine ends. The
+// partitionLost reports whether an error means that another process owns the partition. Then this engine ends. The
 // engines of other partitions in the same process go on.
 func partitionLost(err error) bool {
 	return errors.Is(err, journal.ErrFenced) || errors.Is(err, ErrLeaseEnded)
@@ -220,7 +220,7 @@ func guard(doing string, fn func()) (err error) {
 	return nil
 }
 
-// catchPanic turns a panic into an error; use it with defer. in is the input that the run took; nil: it took none.
+// catchPanic turns a panic into an error; use it with defer. in is the input that the run took; nil if it took none.
 func catchPanic(doing string, in core.Input, err *error) {
 	if v := recover(); v != nil {
 		*err = &panicked{doing: doing + describeInput(in), value: v, stack: debug.Stack()}
@@ -263,8 +263,8 @@ type aside struct {
 	run core.RunID
 	err error
 
-	missingRow *journal.RunRow // shown in lists if the view has no row of the run; nil: it has one
-	explained  bool            // the row in the view says why the run stands still, or will say it with the next batch
+	missingRow *journal.RunRow // shown in lists if the view has no row of the run; nil if it has one
+	explained  bool            // the view's row has the reason why the run is stopped, or will soon
 }
 
 func (a *aside) Error() string { return "the run is set aside: " + a.err.Error() }

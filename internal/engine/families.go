@@ -7,14 +7,14 @@ import (
 )
 
 // families counts the open child runs of each family, by its top run, in all partitions of a process. It counts those
-// that began since the process opened their partitions: it is there to stop runs that start others without end, and
-// to count all that were open before would mean to read them.
+// that began since the process opened their partitions: it stops runs that start others without end, and to count all
+// earlier ones would mean to read them.
 type families struct {
 	mu   sync.Mutex
 	open map[core.RunID]int
 }
 
-// partitionFamilies is what one partition has counted.
+// partitionFamilies are the counts of one partition.
 type partitionFamilies struct {
 	all    *families
 	own    map[core.RunID]int
@@ -76,7 +76,7 @@ func (f *partitionFamilies) ends(r *core.Run) {
 }
 
 // Carried are the families of runs that an engine carries on, each named by its top run (see core.Run.Top). Runs that
-// the engine starts for callers are added by itself. A nil Carried has all families.
+// the engine starts for callers are added automatically. A nil Carried has all families.
 //
 // Other open runs rest. The engine takes what callers and other runs do to them, and does nothing else: none of their
 // attempts starts, none is taken for lost, no limit fires, and no queue admits them. What they wait for happens in the

@@ -25,7 +25,7 @@ const (
 type feeds struct {
 	byName       map[string]*feed
 	removed      []journal.Feed // removals that are not in a batch yet
-	changedSince core.Time      // when the oldest change came that is not in a batch yet; 0: there is none
+	changedSince core.Time      // when the oldest change came that is not in a batch yet; 0 if there is none
 	urgent       bool           // a caller waits until the changes are durable
 
 	sizes ring[batchSize] // the durable batches that some feed has not seen
@@ -36,7 +36,7 @@ type feeds struct {
 type feed struct {
 	journal.Feed
 	changed bool          // its position is not in a batch yet
-	reader  chan struct{} // wakes the call that reads it; nil: nobody reads it
+	reader  chan struct{} // wakes the call that reads it; nil if nobody does
 }
 
 // batchSize is the size of a durable batch that is kept for a feed.
@@ -63,7 +63,7 @@ func (f *feeds) load(l journal.Lease, now core.Time) {
 	}
 	for name, old := range before {
 		if f.byName[name] == nil {
-			old.wake() // its consumer asks for more, and is told that the feed is gone
+			old.wake() // its consumer asks for more, and learns that the feed is gone
 		}
 	}
 	f.sizes, f.bytes = ring[batchSize]{}, l.FeedBytes
@@ -81,7 +81,7 @@ func (f *feeds) markChanged(one *feed, now core.Time) {
 	}
 }
 
-// dueAt returns when a batch must be cut only to store positions; 0: there is none to store.
+// dueAt returns when a batch must be cut only to store positions, or 0 if there is none to store.
 func (f *feeds) dueAt() core.Time {
 	switch {
 	case f.changedSince == 0:
@@ -149,7 +149,7 @@ func (f *feeds) release(seen uint64) {
 	}
 }
 
-// oldest returns the feed that is furthest behind; nil: there is none.
+// oldest returns the feed that is furthest behind, or nil if there is none.
 func (f *feeds) oldest() *feed {
 	var oldest *feed
 	for _, one := range f.byName {
@@ -175,20 +175,20 @@ type AttachCall struct {
 	Wake chan struct{} // receives a value when there is more to read
 }
 
-// BeginFeedCall makes a feed that nobody reads yet.
+// BeginFeedCall makes a feed without a reader.
 type BeginFeedCall struct {
 	repeating[struct{}]
 	Name string
 }
 
-// SeenCall says that the reader of a feed has seen all batches up to Seq.
+// SeenCall reports that the reader of a feed has seen all batches up to Seq.
 type SeenCall struct {
 	telling
 	Name string
 	Seq  uint64
 }
 
-// DetachCall says that the reader of a feed stops reading.
+// DetachCall reports that the reader of a feed stops reading.
 type DetachCall struct {
 	telling
 	Name string
@@ -246,7 +246,7 @@ func (p *Partition) replyWithFeeds(c Call) {
 	}
 }
 
-// open returns a feed. A new one begins with what happens from now on, which is in the batch with that number first.
+// open returns a feed. A new one begins with later changes, the first of which are in the batch with that number.
 func (f *feeds) open(name string, batch uint64, now core.Time) *feed {
 	one := f.byName[name]
 	if one == nil {
@@ -380,10 +380,10 @@ func (r *feedReader) read(ctx context.Context) error {
 	return readError(&r.e.state, "feed", r.name, err)
 }
 
-// report tells the partition the consumer's position, and returns an error if the feed is not kept any more.
+// report tells the partition the consumer's position, and returns an error if the feed is no longer kept.
 //
 // A batch without entries does not count as a new position. Storing a position makes such a batch. If it counted, it
-// would be a new position to store, and so on for ever.
+// would be a new position to store, and so on forever.
 func (r *feedReader) report(ctx context.Context) error {
 	if err := r.e.ask(context.WithoutCancel(ctx), &SeenCall{Name: r.name, Seq: r.delivered}); err != nil {
 		return err

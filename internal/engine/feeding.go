@@ -14,13 +14,13 @@ type feeding struct {
 	from *drivers
 
 	mu sync.Mutex
-	// begun has by its name in which partitions a feed was made that nobody has read yet. Protected by mu.
+	// begun has by its name in which partitions a feed was made that has no reader yet. Protected by mu.
 	begun map[string][]*driver
 }
 
 // Feed calls fn with every batch of committed entries after the position of the named feed. Within a partition the
-// batches come in order and without gaps. Feed returns when ctx is done or fn fails. A new feed begins with what
-// happens from now on.
+// batches come in order and without gaps. Feed returns when ctx is done or fn fails. A new feed begins with later
+// changes.
 //
 // When fn has returned nil, the position moves on; it is durable soon after. So after a crash fn may get some
 // batches a second time, but it misses none. Only one call at a time can read a feed.
@@ -32,8 +32,8 @@ type feeding struct {
 // If the journal is shared, fn is also called without entries when the feed of a partition is there that the engine has
 // taken: another process has read it up to then, or nobody has.
 //
-// Errors: CodeLapsed, CodeConflict (another call reads the feed), CodeInvalid, CodeClosed, CodeCancelled, and what
-// fn returned.
+// Errors: CodeLapsed, CodeConflict (another call reads the feed), CodeInvalid, CodeClosed, CodeCancelled, and the error
+// of fn.
 func (f *feeding) Feed(
 	ctx context.Context, name string, fn func(partition int, seq uint64, entries []core.Entry) error,
 ) error {
@@ -66,8 +66,8 @@ func (f *feeding) Feed(
 	return first
 }
 
-// BeginFeed makes a feed that nobody reads yet, unless there is one. From its return on the journal keeps for it what
-// happens, until Feed reads it. Errors: CodeLapsed, CodeInvalid, CodeClosed, CodeCancelled.
+// BeginFeed makes a feed without a reader, unless it exists. After it returns, the journal keeps later changes for it,
+// until Feed reads it. Errors: CodeLapsed, CodeInvalid, CodeClosed, CodeCancelled.
 func (f *feeding) BeginFeed(ctx context.Context, name string) error {
 	if name == "" {
 		return invalid("feed", "", "a feed needs a name")
@@ -83,7 +83,7 @@ func (f *feeding) BeginFeed(ctx context.Context, name string) error {
 	return errors.Join(errs...)
 }
 
-// DropFeed removes a feed. The journal keeps nothing for it any more. If there is no such feed, DropFeed does
+// DropFeed removes a feed. The journal no longer keeps anything for it. If there is no such feed, DropFeed does
 // nothing.
 func (f *feeding) DropFeed(ctx context.Context, name string) error {
 	var errs []error

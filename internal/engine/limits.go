@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// bounds returns the limits that a step's attempts share with others: those of its queue and of its service. What the
-// engine's configuration says about one replaces what the definition says.
+// bounds returns the limits that a step's attempts share with others: those of its queue and of its service. The
+// engine's configuration for a name replaces that of the definition.
 func (t *tasks) bounds(r *run, step core.StepID) []limit.Bound {
 	spec, def := r.state.Steps[step].Spec, r.state.Attached()
 	var ofDef map[string]*policy.QueueLimits
@@ -43,8 +43,9 @@ func (t *tasks) bounds(r *run, step core.StepID) []limit.Bound {
 	return out
 }
 
-// limitsOf returns the limits of a name and how new they are; nil: there are none. Those of a definition are as new as
-// the first run of the chain. So where the definitions of several runs differ, the one that was deployed last counts.
+// limitsOf returns the limits of a name and how new they are, or nil if there are none. Those of a definition are as
+// new as the first run of the chain. So if the definitions of several runs differ, the one that was deployed last
+// counts.
 func limitsOf(
 	own map[string]policy.QueueLimits, ofDef map[string]*policy.QueueLimits, name string, r *run,
 ) (l *policy.QueueLimits, since core.Time) {
@@ -102,7 +103,7 @@ func (t *tasks) recordHeld(o *offer, held core.Held) {
 	}
 }
 
-// passTurns lets others have the turns of attempts for which there is no worker now.
+// passTurns gives others the turns of attempts for which there is no worker now.
 func (t *tasks) passTurns(q *taskQueue) {
 	turns := q.turns
 	q.turns = nil
@@ -111,8 +112,8 @@ func (t *tasks) passTurns(q *taskQueue) {
 	}
 }
 
-// pass gives up the turn of an attempt, if it has one. A worker or its function is what it waits for then. That a
-// breaker holds it stays recorded until its instant, for the next process to find.
+// pass gives up the turn of an attempt, if it has one. It then waits for a worker or its function. That a breaker holds
+// it stays recorded until its instant, for the next process to find.
 func (t *tasks) pass(o *offer) {
 	if o.ticket == nil || o.heldBack || t.offers[o.token()] != o {
 		return
@@ -123,8 +124,7 @@ func (t *tasks) pass(o *offer) {
 	}
 }
 
-// serviceFailed reports whether the end of an attempt shows that the service fails; known is false where it shows
-// nothing.
+// serviceFailed reports whether the end of an attempt shows that the service fails; known is false if it shows nothing.
 func serviceFailed(f *policy.Failure) (failed, known bool) {
 	if f == nil {
 		return false, true
@@ -135,7 +135,7 @@ func serviceFailed(f *policy.Failure) (failed, known bool) {
 	case policy.KindFailed:
 		return false, true
 	case policy.KindTimeout:
-		// A limit that spans attempts, or the run, may have cut off one that had only begun.
+		// A limit that spans attempts, or the run, may have ended one that had only begun.
 		return true, f.Limit.PerAttempt()
 	default:
 		return false, false
@@ -207,7 +207,7 @@ func (t *tasks) judge(of *transition) {
 func (t *tasks) takeTurn(of *limit.Ticket) {
 	o := t.offers[of.Token]
 	if o == nil || o.ticket != of || !o.heldBack {
-		return // it has been withdrawn, or has asked again by itself
+		return // it was withdrawn, or has asked again itself
 	}
 	o.heldBack = false
 	o.queue.waiting.Push(o)

@@ -134,7 +134,7 @@ func (p *Partition) recover(r *run) {
 	}
 	r.unrecovered = false
 	p.admissions.followQueue(r)
-	reached := p.tasks.keepRemote(r) // first: they count also where the run is set aside now
+	reached := p.tasks.keepRemote(r) // first: they count even if the run is set aside now
 	var offers []core.Effect
 	if err := guard("its waiting attempts were listed", func() { offers = r.state.Offers() }); err != nil {
 		_ = p.setAsideAfterPanic(r, err)
@@ -148,8 +148,8 @@ func (p *Partition) recover(r *run) {
 	}
 }
 
-// takeOver recovers a run that was read, unless it rests. The place that a resting run has in its queue is counted, and
-// what remote workers execute of it.
+// takeOver recovers a run that was read, unless it rests. A resting run's place in its queue is counted, and so are its
+// attempts at remote workers.
 func (p *Partition) takeOver(r *run) {
 	if r.rests {
 		p.admissions.followQueue(r)
@@ -185,7 +185,7 @@ func (p *Partition) carryAdded() {
 			p.admissions.followQueue(r)
 		}
 		if r.aside == nil && r.state.WaitsForBody() {
-			p.sendAllNews(r) // it has not heard of what happened while it rested
+			p.sendAllNews(r) // it does not know what happened while it rested
 		}
 		p.residents.retime(r)
 	}
@@ -198,11 +198,11 @@ func (s *residents) rests(r *core.Run) bool {
 }
 
 // keepRemote takes over the attempts of a run that remote workers execute since before the engine was opened, once for
-// each time that the run is read. Those that have ended, and whose work was told to stop, are told again: the engine
-// that did so may have died before. It returns the attempts whose workers can be reached.
+// each time that the run is read. Workers of ended attempts whose work was told to stop are told again: the engine that
+// did so may have died before. It returns the attempts whose workers can be reached.
 //
-// The attempts of a run that rests are taken over too: a caller may end them, and then their workers have to hear of it
-// before the next ones start.
+// The attempts of a run that rests are taken over too: a caller may end them, and then their workers have to learn of
+// it before the next ones start.
 func (t *tasks) keepRemote(r *run) (reached map[core.Token]bool) {
 	kept := r.keptRemote
 	r.keptRemote = true
@@ -244,7 +244,7 @@ func (t *tasks) keep(r *run, w *slots.Named, task core.Task) {
 	}
 }
 
-// takenBefore counts an attempt in the limits of its queue and service that started before the engine was opened. It
+// takenBefore counts an attempt that started before the engine was opened in the limits of its queue and service. It
 // returns nil if nothing bounds it.
 func (t *tasks) takenBefore(r *run, task core.Task) *limit.Ticket {
 	bounds := t.bounds(r, task.Token.Step)

@@ -66,7 +66,7 @@ func (l *loop) untilLeaseEnds(wait time.Duration) time.Duration {
 	return wait
 }
 
-// run executes the loop: it handles what has come, cuts a batch when the committer is free, and sleeps until something
+// run executes the loop: it handles arrivals, cuts a batch when the committer is free, and sleeps until something
 // happens.
 func (l *loop) run() {
 	committed := make(chan struct{})
@@ -241,7 +241,7 @@ func (l *loop) setTimer(now core.Time) {
 	}
 	at = min(at, now.Add(lookAtClock))
 	if at == l.timerAt || (now < l.timerAt && l.timerAt < at) {
-		return // one that goes off earlier wakes the loop for nothing, but to set it costs more, at each commit
+		return // an earlier alarm wakes the loop for nothing, but setting it costs more, at each commit
 	}
 	l.timerAt = at
 	wait := at.Sub(now)
@@ -313,7 +313,7 @@ func (l *loop) renewed(err error, now core.Time) {
 	l.tenure.Schedule(now)
 	switch {
 	case err == nil:
-		l.p.Expect() // look for messages whose sender could not tell this partition, for example because it crashed
+		l.p.Expect() // look for messages whose sender could not notify this partition, for example because it crashed
 	case final(err):
 		l.fail(err, now)
 	default:
@@ -448,14 +448,14 @@ func (l *loop) finish() {
 		}
 	}
 	if l.stalled() {
-		// Callers are told from now on that the engine is closed, because it will not try again. Close returns the
-		// reason.
+		// Callers get the answer that the engine is closed from now on, because it will not try again. Close returns
+		// the reason.
 		l.e.unsaved = l.e.err()
 		l.e.state.Store(closedStatus())
 	}
 }
 
-// drain answers all calls that are still in the queue after the loop has ended. It tells no waiters: a caller that is
+// drain answers all calls that are still in the queue after the loop has ended. It answers no waiters: a caller that is
 // woken by both its answer and its waiter could put its call back into the pool too early.
 func (l *loop) drain() {
 	l.e.requests.close()

@@ -106,7 +106,7 @@ func (l *loop) refuse() {
 	l.taken, l.next = kept, 0
 }
 
-// tellCommit tells of the batch that was appended just now.
+// tellCommit reports the batch that was just appended.
 func (l *loop) tellCommit(r result) {
 	if tell := l.e.cfg.Observer.Committed; tell != nil {
 		tell(r.took, l.p.pipeline.inFlight.first().entries, len(r.job.batch.Encoded))

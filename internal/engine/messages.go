@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// messages sends messages to other partitions and reads those that they sent. A core.Message is what a run does to
+// messages sends messages to other partitions and reads those that they sent. A core.Message is an action of one run on
 // another run. If both live in the same partition, it is received at once, in the batch of its cause. Otherwise it is
 // stored with that batch, and the other partition reads it from its inbox. There it has its effect in the same batch
 // that records that it was taken. So it has its effect exactly once.
@@ -22,13 +22,13 @@ type messages struct {
 
 	// taken is the number of the last message that was received from each sender. The batch may not be durable yet.
 	taken map[int]uint64
-	// blocked are senders whose next message this version cannot read. Their later messages must not come before it, so
-	// they wait until a version that can read it opens the partition.
+	// blocked are senders whose next message this version cannot read. Their later messages must not be received before
+	// it, so they wait until a version that can read it opens the partition.
 	blocked map[int]bool
 
-	readAt     core.Time // when to read the inbox; 0: when Expect says that messages may have come
+	readAt     core.Time // when to read the inbox; 0: when Expect reports that messages may have come
 	reading    bool      // a read of the inbox is under way
-	generation int       // grows when the memory is forgotten; the result of an earlier read is then ignored
+	generation int       // increases when the memory is forgotten; the result of an earlier read is then ignored
 }
 
 const (
@@ -47,7 +47,8 @@ func (m *messages) forget() {
 	}
 }
 
-// open continues after the messages that were taken. It has the inbox read at once, for messages that came meanwhile.
+// open continues after the messages that were taken. It makes the inbox be read at once, for messages that came
+// meanwhile.
 func (m *messages) open(taken map[int]uint64, now core.Time) {
 	m.taken = make(map[int]uint64)
 	maps.Copy(m.taken, taken)
@@ -100,8 +101,8 @@ func (l *pipeline) take(from int, seq uint64) {
 	b.taken = append(b.taken, journal.Taken{From: from, Through: seq})
 }
 
-// Expect says that messages for the partition may have come. The driver then reads them; see Fetch. An unneeded call
-// does no harm. The driver also calls it from time to time, because a sender that crashes cannot say that it sent
+// Expect notes that messages for the partition may have come. The driver then reads them; see Fetch. An unneeded call
+// does no harm. The driver also calls it from time to time, because a sender that crashes cannot report that it sent
 // something.
 func (m *messages) Expect() {
 	if m.partitions > 1 {

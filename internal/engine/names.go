@@ -76,7 +76,7 @@ func (s *residents) existingOpen(req *StartRequest, id core.RunID) (Started, err
 	return Started{Run: id, Existing: true}, nil
 }
 
-// origin is what a run was started with.
+// origin holds the data with which a run was started.
 type origin struct {
 	workflow string
 	input    []byte
@@ -146,7 +146,8 @@ func (s *residents) openRun(workflowID string) (core.RunID, bool, error) {
 	return id, true, nil
 }
 
-// asideNamed returns why a run with that workflow id is set aside of which the view has nothing; nil: there is none.
+// asideNamed returns why a run with that workflow id is set aside of which the view has nothing, or nil if there is
+// none.
 func (s *residents) asideNamed(workflowID string) error {
 	for _, a := range s.aside {
 		if a.missingRow != nil && a.missingRow.WorkflowID == workflowID {

@@ -11,20 +11,19 @@ import (
 // Bodies are the functions that decide for the runs of a kind, outside the machine. The loop calls all methods, so
 // they must not block. They may call only these methods of the engine: Do, Consult, Begin and Report.
 type Bodies interface {
-	// Consult gives a body news of its run, so that the body goes on. It is called before the news is durable. That
-	// is safe: a body touches nothing outside, and its decisions take effect only once they are durable. It reports
+	// Consult gives a body news of its run, so that the body goes on. It is called before the news is durable. That is
+	// safe: a body touches nothing outside, and its decisions take effect only once they are durable. It reports
 	// whether the body may decide in a moment.
 	Consult(n News) (decides bool)
 	// CanBegin reports whether a task could begin now. Example: the task is a function inside a body, and the body
 	// has not come to that step yet. Then the attempt does not start, so that none of its limits runs. Engine.Begin
-	// says when it can.
+	// reports when it can.
 	CanBegin(run core.RunID, workflow, step, taskType string) bool
-	// Forget says that a run's end is durable. Its body is not needed any more.
+	// Forget reports that a run's end is durable. Its body is no longer needed.
 	Forget(run core.RunID)
-	// Reset says that everything that was not durable is gone, for the runs that live in a partition (see lives).
-	// Their bodies must be dropped: what these have decided since is rejected. Runs that have something to decide
-	// are consulted again. Bodies that are made from now on belong to the new generation, which is higher than any
-	// before.
+	// Reset reports that everything that was not durable is gone, for the runs that live in a partition (see lives).
+	// Their bodies must be dropped: what these have decided since is rejected. Runs that have something to decide are
+	// consulted again. Bodies that are made from now on belong to the new generation, which is higher than any before.
 	Reset(generation int, lives func(core.RunID) bool)
 }
 
@@ -35,13 +34,13 @@ type Body struct {
 	stale      atomic.Bool
 }
 
-// NewBody returns a body of a generation: the one that Bodies.Reset named last, or 0 if there was no Reset yet.
+// NewBody returns a body of a generation: the one of the last Bodies.Reset, or 0 if there was none yet.
 func NewBody(generation int) *Body { return &Body{generation: generation} }
 
 // Invalidate marks the body as stale: it has acted on a result that was changed. Its pending decisions are rejected.
 func (b *Body) Invalidate() { b.stale.Store(true) }
 
-// News is what a body learns about its run.
+// News is the information for a body about its run.
 type News struct {
 	Run   core.RunID
 	Whole bool   // Steps holds all steps of the run; else those that closed since the last news
@@ -50,7 +49,7 @@ type News struct {
 	Steps []Step // their slices are shared and never changed
 }
 
-// Head is what a body may know about its run apart from the steps.
+// Head is the part of its run that a body may see apart from the steps.
 type Head struct {
 	Workflow, WorkflowID, Key string
 	Input                     []byte
@@ -60,7 +59,7 @@ type Head struct {
 	Chain                     core.Chain
 	Updates                   []core.Update         // updates that were accepted, and the latest answers of the chain
 	Points                    map[string]core.Point // where branches have published values
-	Stop                      *core.Stop            // the body is asked to stop; nil: it is not
+	Stop                      *core.Stop            // the body is asked to stop; nil if it is not
 	Headers                   core.Headers
 }
 

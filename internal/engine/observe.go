@@ -8,20 +8,20 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Observer is told what metrics and traces need. Its functions are called by the loop: they must not block, and must
+// Observer gets the data for metrics and traces. Its functions are called by the loop: they must not block, and must
 // not call the engine.
 type Observer struct {
-	// Recorded tells of a record that is durable now: RunCreated, RunStarted, RunEnded, AttemptHeld, AttemptStarted,
-	// AttemptEnded, or StepEnded with a failure. What a process records and does not tell before it dies is not told
-	// later.
+	// Recorded is called for a record that is durable now: RunCreated, RunStarted, RunEnded, AttemptHeld,
+	// AttemptStarted, AttemptEnded, or StepEnded with a failure. Records that a process does not report before it dies
+	// are not reported later.
 	Recorded func(o *Observation)
-	// Fired tells of a run that was due at an instant and is woken now.
+	// Fired is called for a run that was due at an instant and is woken now.
 	Fired func(due, now core.Time)
-	// Committed tells of a batch that the journal has taken.
+	// Committed is called for a batch that the journal has taken.
 	Committed func(took time.Duration, entries, bytes int)
 }
 
-// Observation is a record with what is to be known of its run and step.
+// Observation is a record with the relevant data of its run and step.
 type Observation struct {
 	Record core.Record
 	At     core.Time
@@ -29,7 +29,7 @@ type Observation struct {
 	ID     core.RunID
 	Step   string // its key; empty: the record is about the run
 	Spec   *core.StepSpec
-	// Attempt is that of an attempt's record. Its row may lack what happened in an earlier process.
+	// Attempt is the attempt of the record. Its row may lack what happened in an earlier process.
 	Attempt journal.AttemptRow
 	Failure *policy.Failure // the failure of a run that has ended
 }
@@ -47,7 +47,7 @@ func (o *Observation) BeginsRun() bool {
 	}
 }
 
-// observe keeps what the entry of a transition tells an observer, until its batch is durable.
+// observe keeps the data of a transition's entry for an observer, until its batch is durable.
 func (l *pipeline) observe(r *run, e *core.Entry, rec core.Record, row *attempt) {
 	s := r.state
 	o := Observation{
@@ -81,7 +81,7 @@ func (l *pipeline) observe(r *run, e *core.Entry, rec core.Record, row *attempt)
 	l.open.observed = append(l.open.observed, o)
 }
 
-// tell tells the observer what is durable now.
+// tell gives the observer the durable data.
 func (o *Observer) tell(b *batch) {
 	for i := range b.observed {
 		o.Recorded(&b.observed[i])

@@ -29,7 +29,7 @@ type Partition struct {
 
 	admissions admissions // the open runs of queues
 	children   children   // the child runs that begin soon, and how many are open
-	reception  reception  // takes what other runs send to those of this partition
+	reception  reception  // receives the messages of other runs to those of this partition
 
 	handling   handling // the state of the input being handled
 	generation int      // the bodies' generation; it grows whenever the partition forgets its memory
@@ -39,8 +39,8 @@ type Partition struct {
 type handling struct {
 	todo     ring[localEffect] // effects inside the partition that must still join the open batch
 	instants int               // attempts that took no time and that it has started
-	ticking  bool              // no waiting attempt starts: what is due comes first
-	decided  *run              // the run whose body made the decisions at hand; nil: they are no decisions of a body
+	ticking  bool              // no waiting attempt starts, because due work comes first
+	decided  *run              // the run whose body made the current decisions; nil if they are no decisions of a body
 }
 
 // NewPartition returns a partition. It is ready after Open.
@@ -50,7 +50,7 @@ func NewPartition(cfg Config) *Partition {
 	return newPartition(cfg, newDefinitions(cfg.Journal, cfg.Kinds))
 }
 
-// newPartition returns a partition of which the limiter knows that it is going to load its runs.
+// newPartition returns a partition and tells the limiter that it is going to load its runs.
 func newPartition(cfg Config, defs *definitions) *Partition {
 	b := &base{cfg: cfg, defs: defs, partitions: cfg.Journal.PartitionCount()}
 	p := &Partition{base: b, audience: newAudience()}
@@ -113,7 +113,7 @@ func (p *Partition) Report(id core.RunID, in core.Input, now core.Time) {
 	}
 	p.settle()
 	if p.pipeline.last() == nil && p.readErr == nil {
-		// The run refused the report, and all that the run did before is durable. So the report need not be kept.
+		// The run refused the report, and everything it did before is durable. So the report need not be kept.
 		p.pipeline.open.reports = p.pipeline.open.reports[:0]
 	}
 }
@@ -184,7 +184,7 @@ type DoCall struct {
 	telling
 	Run    core.RunID
 	Inputs []core.Input
-	Body   *Body // the body that made the decisions among Inputs; nil: there are none
+	Body   *Body // the body that made the decisions among Inputs; nil if there are none
 
 	spare bool // nobody uses the call after its answer
 }
@@ -338,7 +338,7 @@ func (p *Partition) Flush() { p.pipeline.view.flushing = true }
 // takes writes again.
 func (p *Partition) Probe() { p.pipeline.probing = true }
 
-// Committed says that the oldest batch is durable. The partition carries out what waited for that batch.
+// Committed notes that the oldest batch is durable. The partition carries out what waited for that batch.
 func (p *Partition) Committed(now core.Time) {
 	p.at(now)
 	b := p.pipeline.committed()
@@ -390,12 +390,12 @@ func (p *Partition) Stats() Stats {
 	}
 }
 
-// nextWake returns when a run does something by itself next.
+// nextWake returns when a run next does something on its own.
 func (p *Partition) nextWake() core.Time {
 	return earliest(earliest(p.residents.nextWake, p.limitsDue()), p.residents.wakes.next())
 }
 
-// takeTurns lets attempts and runs go on whose turn it is.
+// takeTurns continues the attempts and runs whose turn it is.
 func (p *Partition) takeTurns() {
 	for _, t := range p.tasks.matcher.Limiter().Turns(p.tasks.client) {
 		if t.IsRun() {
@@ -406,8 +406,8 @@ func (p *Partition) takeTurns() {
 	}
 }
 
-// tickLimits offers the turns that have come with time, and records why attempts are held whose reason has changed, so
-// many at most. It reports whether there are more of them.
+// tickLimits offers the turns that are due by time, and records the new reasons of held attempts, at most that many. It
+// reports whether there are more of them.
 func (p *Partition) tickLimits(most int) (more bool) {
 	if !p.limited() {
 		return false

@@ -11,7 +11,7 @@ import (
 const batchBytes = 1 << 20 // no more inputs are taken while the open batch is this large
 
 // pipeline holds what is on its way to the journal: the open batch, the batches that were cut and are not durable yet,
-// and what waits for each batch. It knows nothing about what a run does.
+// and what waits for each batch. It does not know what runs do.
 type pipeline struct {
 	epoch    uint64        // the owner's, carried by every batch; 0: this process does not own the partition
 	term     time.Duration // how long the ownership lasts without an append or a renewal; 0: without end
@@ -33,7 +33,7 @@ type pipeline struct {
 	unnotified []int    // partitions to which messages may be on disk although they were not notified
 }
 
-// batch is one append, with what waits until it is durable.
+// batch is one append, with everything that waits until it is durable.
 type batch struct {
 	seq             uint64
 	blob            []byte // the encoded entries
@@ -48,7 +48,7 @@ type batch struct {
 	view            journal.View
 	viewed          []*run // the runs that have rows in the view part
 	out             journal.Batch
-	asked           *run // the run whose body got news last while this batch was open; nil: none
+	asked           *run // the run whose body got news last while this batch was open; nil if there is none
 	timed           bool // a timer has fired in it
 
 	// These wait until the batch is durable.
@@ -125,7 +125,7 @@ func (l *pipeline) begin(seq uint64) {
 	l.open.seq = seq
 }
 
-// transition is what one input did to one run: an entry, which may have no records, and its effects.
+// transition is the result of one input to one run: an entry, which may have no records, and its effects.
 type transition struct {
 	run *run
 	out core.Output
@@ -167,7 +167,7 @@ func (l *pipeline) encode(t *transition) (end int, err error) {
 }
 
 // note notes which rows the entries of a transition and of the chain's next run change. It comes after both were
-// encoded: rows of what is not saved would stay in the view.
+// encoded: otherwise rows of an unsaved entry would stay in the view.
 func (l *pipeline) note(t, next *transition) (err error) {
 	defer catchPanic("its rows were noted", nil, &err)
 	for _, one := range []*transition{t, next} {
@@ -178,7 +178,7 @@ func (l *pipeline) note(t, next *transition) (err error) {
 	return nil
 }
 
-// observing returns what keeps the records of an entry for an observer; nil: there is none.
+// observing returns the function that keeps the records of an entry for an observer, or nil if there is none.
 func (l *pipeline) observing(r *run, e *core.Entry) func(core.Record, *attempt) {
 	if !l.observes {
 		return nil

@@ -9,14 +9,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// These constants say how the view follows the journal. The view may be late, since recovery replays the journal's
-// tail. But it must keep up on average, and it must never delay a commit for long.
+// These constants determine how the view follows the journal. The view may be late, since recovery replays the
+// journal's tail. But it must keep up on average, and it must never delay a commit for long.
 const (
 	// settleAge is how long the view waits for an active run. A run that ends within it is written only once.
 	settleAge = time.Second
-	// manyBehind is from how many runs on the view waits longer for active ones, in proportion to their number and up
-	// to maxSettle. The more runs share the processor, the longer each takes. With 4,096 at once, most took longer than
-	// settleAge and were written several times, which cost more than all else that was done for them.
+	// manyBehind is the number of runs from which the view waits longer for active ones, in proportion to their number
+	// and up to maxSettle. The more runs share the processor, the longer each takes. With 4,096 at once, most took
+	// longer than settleAge and were written several times, which cost more than all else that was done for them.
 	manyBehind = 256
 	maxSettle  = 10 * time.Second
 	// quietAge is how long the partition must have recorded nothing before rows get a batch of their own.
@@ -36,8 +36,8 @@ const (
 	idleRuns = 32
 	// flushRuns is how many runs one batch takes when the engine ends.
 	flushRuns = 1024
-	// tailSoft and tailHard are sizes of the part of the journal that the view does not have. From each of them on,
-	// the view takes more rows per batch.
+	// tailSoft and tailHard are sizes of the part of the journal that the view does not have. At each of these numbers,
+	// the view begins to take more rows per batch.
 	tailSoft = 8 << 20
 	tailHard = 32 << 20
 	// viewBytes bounds the histories in one batch.
@@ -55,7 +55,7 @@ type projection struct {
 	total    int64             // bytes of entries so far
 	onPanic  func(*run, error) // sets a run aside whose rows cannot be made
 
-	// keepFrom is the first batch with an entry of a run that was set aside; 0: there is none. The watermark stays
+	// keepFrom is the first batch with an entry of a run that was set aside; 0 if there is none. The watermark stays
 	// below it, because the journal deletes batches up to the watermark.
 	keepFrom uint64
 }
@@ -98,8 +98,8 @@ func settled(r *run, now core.Time) bool {
 	return r.state.Idle() && (r.wake == 0 || r.wake > now.Add(settleAge))
 }
 
-// quota returns how many runs' rows may join a batch that has so many entries. A timer may be in a hurry: it has fired
-// in the batch, or is due in a moment.
+// quota returns how many runs' rows may join a batch with that many entries. A timer may be in a hurry: it has fired in
+// the batch, or is due in a moment.
 func (v *projection) quota(entries int, hurry bool, now core.Time) int {
 	head := v.behind.head
 	if head == nil {
@@ -116,7 +116,7 @@ func (v *projection) quota(entries int, hurry bool, now core.Time) int {
 	case tail > tailSoft:
 		return 2*entries + 256
 	case entries == 0 && hurry:
-		return fewRuns // none would leave the view where it is, and the loop would try again at once
+		return fewRuns // none would leave the view unchanged, and the loop would try again at once
 	case entries == 0:
 		return idleRuns
 	case !v.joining, hurry && v.settled.len() < manySettled && now < head.pendingSince.Add(maxSettle):
@@ -142,7 +142,7 @@ func (v *projection) dueAt(lastEntry core.Time) core.Time {
 	return max(quiet, head.pendingSince.Add(settleAge))
 }
 
-// patience returns how long the view waits for an active run whose rows would join a batch with so many entries. A
+// patience returns how long the view waits for an active run whose rows would join a batch with that many entries. A
 // batch without entries has time for them.
 func (v *projection) patience(entries int) time.Duration {
 	if entries == 0 {
@@ -198,7 +198,7 @@ func (v *projection) trim() {
 	}
 }
 
-// nextSettled takes the next run off the settled list that still has to be written; nil: there is none.
+// nextSettled takes the next run off the settled list that still has to be written, or nil if there is none.
 func (v *projection) nextSettled(now core.Time) *run {
 	for v.settled.len() > 0 {
 		r := v.settled.pop()
@@ -260,10 +260,10 @@ func (r *run) keptFrom(b *batch) bool {
 }
 
 // write puts a run's rows and entries into the batch. If making the rows panics, the run is set aside. Then all its
-// rows are written that can be made, and its own says why it stands still.
+// rows are written that can be made, and its own row has the reason why it is stopped.
 func (v *projection) write(b *batch, partition int, t taken) {
 	to, r := &b.view, t.run
-	// The old value stays until the rows are written: a run that is set aside is not behind once more.
+	// The old value stays until the rows are written: a run that is set aside is not behind again.
 	r.firstPending = t.first
 	if r.aside == nil {
 		runs, steps, attempts, fresh := len(to.Runs), len(to.Steps), len(to.Attempts), len(to.New)

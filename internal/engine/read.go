@@ -31,15 +31,14 @@ func (e *Engine) Entries(ctx context.Context, id core.RunID, after int) ([]core.
 	return part.entries, err
 }
 
-// part is what a history holds after a position.
+// part is the part of a history after a position.
 type part struct {
 	entries []core.Entry
 	closed  bool // the run is closed after the last of them
 }
 
-// entries joins what the view has with what the partition has. If there is a watcher, it is added first, so that it
-// misses nothing that follows. A caller that has seen all but the last entries gets those from memory, without a
-// read.
+// entries joins the entries of the view and of the partition. If there is a watcher, it is added first, so that it
+// misses nothing that follows. A caller that has seen all but the last entries gets those from memory, without a read.
 func (e *driver) entries(ctx context.Context, id core.RunID, after int, w *Watcher) (part, error) {
 	if id == (core.RunID{}) {
 		return part{}, emptyID("read")
@@ -127,8 +126,8 @@ func join(h journal.History, pieces []Piece) ([]core.Entry, error) {
 	return entries, nil
 }
 
-// Inspect computes a run's state from its committed history. The caller owns the result. Errors: those of Entries,
-// and CodeInvalid if the definition cannot be compiled any more.
+// Inspect computes a run's state from its committed history. The caller owns the result. Errors: those of Entries, and
+// CodeInvalid if the definition can no longer be compiled.
 func (e *Engine) Inspect(ctx context.Context, id core.RunID) (*core.Run, error) {
 	entries, err := e.Entries(ctx, id, 0)
 	if err != nil {
@@ -155,10 +154,10 @@ func (d *definitions) fold(ctx context.Context, id core.RunID, entries []core.En
 }
 
 // Watch calls fn with each committed entry of the run after its first after ones, in order and without gaps. It
-// returns when the run has ended, ctx is done or fn fails. A slow fn delays nobody else: entries that it was too
-// slow for are read again.
+// returns when the run has ended, ctx is done or fn fails. A slow fn delays nobody else: entries for which it was too
+// slow are read again.
 //
-// Errors: CodeInvalid, CodeNotFound, CodeClosed, CodeCancelled, and what fn returned.
+// Errors: CodeInvalid, CodeNotFound, CodeClosed, CodeCancelled, and the error of fn.
 func (e *Engine) Watch(ctx context.Context, id core.RunID, after int, fn func(core.Entry) error) error {
 	part := e.of(id)
 	w := NewWatcher()
@@ -322,18 +321,18 @@ func (e *Engine) Definition(ctx context.Context, id core.DefinitionID) (journal.
 	return d, failure("definition", id.String(), err)
 }
 
-// UpdateState is what a run knows of an update, and what it is at itself.
+// UpdateState is what a run knows of an update, and its own state.
 type UpdateState struct {
 	Update     *core.Update // nil: the run does not know it
 	Workflow   string
 	Definition core.DefinitionID
 	Phase      core.RunPhase
-	Next       core.RunID // the next run of its chain; zero: none
+	Next       core.RunID // the next run of its chain; zero if there is none
 	Paused     bool
 }
 
-// UpdateState returns what a run knows of an update, as far as that is durable. It asks the run in memory, so it costs
-// the same however much has happened to the run. Errors: CodeNotFound, and those of Inspect.
+// UpdateState returns a run's durable knowledge of an update. It asks the run in memory, so it costs the same however
+// much has happened to the run. Errors: CodeNotFound, and those of Inspect.
 func (e *Engine) UpdateState(ctx context.Context, run core.RunID, name, id string) (UpdateState, error) {
 	c := &UpdateCall{Run: run, Name: name, ID: id}
 	if err := e.of(run).ask(ctx, c); err != nil {
@@ -362,7 +361,7 @@ func updateStateOf(r *core.Run, name, id string) UpdateState {
 }
 
 // UpdateCall asks what a run knows of an update. The answer is nil if the run is not in memory: the view has all of it,
-// or a read says why not.
+// or a read reports why not.
 type UpdateCall struct {
 	repeating[*UpdateState]
 	Run      core.RunID

@@ -6,8 +6,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// recent keeps the outcomes of the runs that succeeded and left memory last. Whoever starts a run usually asks for its
-// result next, and a short run has then left memory already. Without these, that question is a read of the journal.
+// recent keeps the outcomes of the runs that succeeded and left memory last. The caller that starts a run usually asks
+// for its result next, and a short run has then left memory already. Without these, that question is a read of the
+// journal.
 type recent struct {
 	outcomes map[core.RunID]recentOutcome
 	order    []core.RunID // a ring once it is full: then the oldest one is replaced

@@ -14,7 +14,7 @@ import (
 // core.SignalRefused, if the run had ended before.
 type EndOfRun struct {
 	Run     string `json:"run,omitempty"`
-	Phase   string `json:"phase,omitempty"`   // empty: there is no such run
+	Phase   string `json:"phase,omitempty"`   // empty if there is no such run
 	Message string `json:"message,omitempty"` // why it failed, or why it was not started
 }
 
@@ -104,10 +104,37 @@ func (r *reception) tellRun(parent core.RunID, in core.Input) error {
 	if err != nil {
 		return err
 	}
-	return r.tell(to, in)
+	return r.tell(r.heir(to, in), in)
 }
 
-// signalNamed delivers an event to the open run of a workflow id. If there is none, the event is dropped: nobody
+// heir returns the run that hears what is said of a step: the run itself, or the one that goes on in its place.
+func (r *reception) heir(to *run, in core.Input) *run {
+	step, ok := stepOf(in)
+	for ok && to.aside == nil && core.Heir(to.state) != (core.RunID{}) {
+		next, err := r.get(core.Heir(to.state))
+		if err != nil || next.aside != nil || !core.SameStep(to.state, next.state, step) {
+			break
+		}
+		to = next
+	}
+	return to
+}
+
+// stepOf returns the step that the end or the begin of something is about that a run has begun.
+func stepOf(in core.Input) (core.StepID, bool) {
+	switch in := in.(type) {
+	case core.ChildEnded:
+		return in.Step, true
+	case core.ChildBegan:
+		return in.Step, true
+	case core.SendEnded:
+		return in.Step, true
+	default:
+		return core.NoStep, false
+	}
+}
+
+// signalNamed delivers an event to the open run of a workflow id. If there is none, the event is dropped, since nothing
 // waits for it.
 func (r *reception) signalNamed(workflowID string, in core.SignalReceived) error {
 	id, ok, err := r.residents.openRun(workflowID)
@@ -170,8 +197,8 @@ func (r *reception) boundChild(id core.RunID, bound core.ChildBound) error {
 	})
 }
 
-// askChild makes a child run tell its parent about its end. If the child's chain has gone on, the last run of the
-// chain is asked.
+// askChild makes a child run tell its parent about its end. If the child's chain has gone on, the last run of the chain
+// is asked.
 func (r *reception) askChild(id core.RunID) error {
 	child, err := r.current(id)
 	if err == nil {
@@ -180,8 +207,8 @@ func (r *reception) askChild(id core.RunID) error {
 	return err
 }
 
-// beginAsked starts a run that another one asked for. If its key has started one before, it starts no other. Whoever
-// asked is told why it is not started.
+// beginAsked starts a run that another one asked for. If its key has started one before, it starts no other. The run
+// that asked for it learns why it is not started.
 func (r *reception) beginAsked(workflowID string, s *core.RunStart) error {
 	if err := r.startAsked(workflowID, s); err != nil && !r.noteTemporary(err) {
 		r.refuseAsked(workflowID, s, EndOfRun{Message: err.Error()})
@@ -234,8 +261,8 @@ func (r *reception) startAsked(workflowID string, s *core.RunStart) error {
 	return nil
 }
 
-// tellAsked answers whoever asked for a run that its key has started before: if that has ended, with its end. If it is
-// open, its end is going to be told.
+// tellAsked answers the run that asked for a run which was already started with its key: if that has ended, with its
+// end. If it is open, its end will be reported later.
 func (r *reception) tellAsked(workflowID string, s *core.RunStart, id core.RunID) error {
 	of, err := r.current(id)
 	switch {
@@ -252,7 +279,7 @@ func (r *reception) tellAsked(workflowID string, s *core.RunStart, id core.RunID
 	return nil
 }
 
-// refuseAsked tells whoever asked for a run that it was not started.
+// refuseAsked tells the run that asked for a run that it was not started.
 func (r *reception) refuseAsked(workflowID string, s *core.RunStart, why EndOfRun) {
 	r.send(core.Message{Name: s.From, Content: core.SignalReceived{
 		Name: core.SignalRefused(workflowID), Payload: why.encode(),

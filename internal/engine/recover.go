@@ -92,9 +92,9 @@ func (p *Partition) loadReported() error {
 	return nil
 }
 
-// reportedAgain returns a kept report as the run takes it now. If the run is stopping an attempt that has ended by
-// itself, the attempt has stopped. The worker may have said so already, in a report that was not kept: a run that was
-// set aside did not take it.
+// reportedAgain returns a kept report as the run takes it now. If the run is stopping an attempt that ended before, the
+// attempt has stopped. The worker may have reported that already, in a report that was not kept: a run that was set
+// aside did not take it.
 func (s *residents) reportedAgain(rep report) core.Input {
 	end, ended := rep.in.(core.TaskEnded)
 	r := s.runs[rep.run]
@@ -126,7 +126,7 @@ func (p *Partition) revokeAgain() error {
 			return err
 		}
 		if err != nil || int(eff.Step) >= len(r.state.Steps) {
-			continue // the run or its step was not saved, so nothing is to be stopped
+			continue // the run or its step was not saved, so nothing has to be stopped
 		}
 		if s := &r.state.Steps[eff.Step]; s.Stopping && s.Attempt == eff.Attempt {
 			p.carryOut(&e)
@@ -190,8 +190,7 @@ func (p *Partition) replay(ctx context.Context, lease journal.Lease) error {
 	return nil
 }
 
-// restoreTail restores a run from what the view has and what the tail adds. It returns nil if the view has
-// everything.
+// restoreTail restores a run from the view and the tail. It returns nil if the view has everything.
 func (s *residents) restoreTail(t *tailRun, tail map[core.RunID]*tailRun) (*run, error) {
 	h, err := s.history(t.id)
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
@@ -248,11 +247,11 @@ func (p *Partition) trackRestored(restored []*run) {
 	}
 }
 
-// Failed says that an append failed with err. Either nothing of the batch is on disk, or the journal could not tell,
-// and all of it may be there. All later batches are dropped too.
+// Failed notes that an append failed with err. Either nothing of the batch is on disk, or the journal could not report
+// it, and all of it may be there. All later batches are dropped too.
 //
-// The partition forgets what it has in memory, answers those who wait for a batch, and keeps the workers' reports.
-// Open makes it ready again.
+// The partition forgets its memory, answers the callers that wait for a batch, and keeps the workers' reports. Open
+// makes it ready again.
 func (p *Partition) Failed(err error) {
 	p.admissions.startLoad()
 	var kept []report

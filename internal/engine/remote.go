@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// AttemptState is what a worker in another process is told about its attempt.
+// AttemptState is the answer to a worker in another process about its attempt.
 type AttemptState struct {
 	Task   core.Task // the task without the payload; an operator may have changed its limits
 	Now    core.Time // when that was so
@@ -48,7 +48,7 @@ func (c *AttemptCall) do(p *Partition) {
 	p.pipeline.reply(c)
 }
 
-// remoteTask returns the task of an attempt that a remote worker executes and is to go on with; nil: there is none.
+// remoteTask returns the task of an attempt that a remote worker executes and should continue, or nil if there is none.
 func remoteTask(r *core.Run, tok core.Token) *core.Task {
 	for _, t := range r.RemoteTasks() {
 		if t.Token.Step == tok.Step && t.Token.Attempt == tok.Attempt && !r.Steps[tok.Step].Stopping {

@@ -21,7 +21,7 @@ type Window struct {
 // They know nothing of batches, tasks or callers.
 type residents struct {
 	*base
-	audience *audience // callers that wait for a run, who are told that it is set aside
+	audience *audience // callers that wait for a run, which get an error when it is set aside
 	runs     map[core.RunID]*run
 	aside    map[core.RunID]*aside   // runs that are set aside, and why
 	runsHere map[core.RunID]struct{} // runs that are known not to be set aside; see checkRunsHere
@@ -29,7 +29,7 @@ type residents struct {
 	byKey    map[startKey]core.RunID // runs in memory by workflow and idempotency key
 	wakes    wakes
 
-	toEvict  []*run     // loaded for the input at hand; they may leave memory after it
+	toEvict  []*run     // loaded for the current input; they may leave memory after it
 	recent   recent     // outcomes of runs that left memory
 	warm     ring[*run] // open runs that have taken updates and would have left memory; see keepWarm
 	restored ring[*run] // read at open, with attempts of an earlier owner that still have to be recovered
@@ -45,7 +45,7 @@ type residents struct {
 	activeRead    bool                    // the first window was read, so that all active runs are in memory
 
 	// These two are not forgotten.
-	opened core.Time     // when the partition was opened first; 0: it was not
+	opened core.Time     // when the partition was opened first; 0 if it was not
 	late   time.Duration // how late the timer was that fired latest since then
 }
 
@@ -121,10 +121,10 @@ func (s *residents) removeNames(r *run, leaves bool) {
 	}
 }
 
-// evictLater remembers a run that was loaded for the input at hand.
+// evictLater remembers a run that was loaded for the current input.
 func (s *residents) evictLater(r *run) { s.toEvict = append(s.toEvict, r) }
 
-// evictUnneeded evicts the runs that were loaded for the input at hand and are not needed after it.
+// evictUnneeded evicts the runs that were loaded for the current input and are not needed after it.
 func (s *residents) evictUnneeded() {
 	for i, r := range s.toEvict {
 		s.evict(r)
@@ -158,8 +158,8 @@ func (s *residents) evict(r *run) {
 // mostWarm is how many runs stay in memory although nothing is due in them.
 const mostWarm = 64
 
-// keepWarm lets an open run stay that has taken updates: more of them are likely to come, and to read all that has
-// happened to it for each would take ever longer. The one that came to stay first leaves instead.
+// keepWarm keeps an open run in memory that has taken updates: more of them are likely to come, and reading its whole
+// history for each would take ever longer. The one that was kept first leaves instead.
 func (s *residents) keepWarm(r *run) bool {
 	if len(r.state.Updates) == 0 || r.cold {
 		return false
@@ -207,7 +207,7 @@ func (p *Partition) Each(fn func(*core.Run)) {
 const lateTimer = time.Second
 
 // noteFired notes that a run was due and was woken now. What was due before the partition was opened is as late as the
-// opening, which is nobody's fault.
+// opening, which is not a fault.
 func (s *residents) noteFired(r *run, due core.Time) {
 	if s.cfg.Observer.Fired != nil {
 		s.cfg.Observer.Fired(due, s.now)
@@ -253,7 +253,7 @@ func (w *wakes) set(r *run, at core.Time) {
 	}
 }
 
-// first returns the run with the earliest wake time; nil: there is none.
+// first returns the run with the earliest wake time, or nil if there is none.
 func (w *wakes) first() *run {
 	if w.heap.Len() == 0 {
 		return nil
@@ -261,7 +261,7 @@ func (w *wakes) first() *run {
 	return w.heap.First()
 }
 
-// next returns the earliest wake time; zero: there is none.
+// next returns the earliest wake time, zero if there is none.
 func (w *wakes) next() core.Time {
 	if r := w.first(); r != nil {
 		return r.wake

@@ -43,8 +43,8 @@ func RowOf(s *core.Run) journal.RunRow { return (&run{state: s}).row(0, 0) }
 // manyAttempts is how many attempts there must be before an index is faster than a search.
 const manyAttempts = 16
 
-// note adds an entry that is already in the state s. tell, if it is not nil, is called with the records that observers
-// are told of, and with the row of an attempt.
+// note adds an entry that is already in the state s. tell, if it is not nil, is called with the records for observers,
+// and with the row of an attempt.
 func (w *rows) note(s *core.Run, e *core.Entry, tell func(core.Record, *attempt)) {
 	if tell == nil {
 		tell = func(core.Record, *attempt) {}

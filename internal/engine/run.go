@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// run is a run in memory: its state, and what the view does not have of it yet.
+// run is a run in memory: its state, and the entries that the view does not have yet.
 type run struct {
 	state     *core.Run
 	kind      *Kind
@@ -18,10 +18,10 @@ type run struct {
 	startsChildIn uint64
 	endBatch      uint64 // the batch of its end; entries about attempts that still stop may follow
 	aside         *aside // set if the run is set aside: its state must not be used then
-	rests         bool   // nothing happens to it but what callers and other runs do
+	rests         bool   // only callers and other runs change it
 	warm, cold    bool   // it stays in memory for the sake of updates to come, or it must not; see keepWarm
 	unrecovered   bool   // an earlier owner left it with attempts, and recover has not run yet
-	keptRemote    bool   // it is known what remote workers execute of the run; see keepRemote
+	keptRemote    bool   // the attempts of the run at remote workers are known; see keepRemote
 
 	// Changes that the view does not have yet:
 	pending       Piece     // entries for which no batch has taken the rows
@@ -37,7 +37,7 @@ type run struct {
 	endedAt  core.Time
 	failure  *policy.Failure
 
-	wake       core.Time // the key in wakes; 0: it is not there
+	wake       core.Time // the key in wakes; 0 if it is not there
 	place      int       // the index in the heap of wakes
 	prev, next *run      // the neighbours in behindList
 }
@@ -58,7 +58,7 @@ func (r *run) noteRecorded() {
 	r.recorded, r.phase, r.endedAt, r.failure = true, s.Phase, s.EndedAt, s.Failure
 }
 
-// usualEntries is about how many bytes the entries of a step have.
+// usualEntries is the approximate size of a step's entries in bytes.
 const usualEntries = 96
 
 // addPending adds an encoded entry to those that the view does not have.
@@ -156,8 +156,8 @@ func outcomeOf(s *core.Run) Outcome {
 	return Outcome{Run: s.ID, Phase: s.Phase, Output: s.Attached().ShownValue(s.Output), Failure: s.Failure}
 }
 
-// asideRow changes the row of a run that is set aside. It shows what was recorded last, because the state may be
-// ahead of that.
+// asideRow changes the row of a run that is set aside. It shows the last recorded values, because the state may be
+// ahead of them.
 func (r *run) asideRow(row *journal.RunRow) {
 	row.Phase, row.EndedAt, row.Message, row.Wake = r.phase, r.endedAt, "", 0
 	switch {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -22,17 +23,17 @@ func (c *StartCall) do(p *Partition) { p.starts.start(c) }
 // starts makes runs for callers. It also keeps the idempotency keys of this partition that were used for runs of other
 // partitions.
 //
-// A run lives in the partition of its workflow id. A start that has a key, too, goes to the partition of the key. That
-// claims the key for a new run, which is stored in the batch with the message that starts the run, and answers its
-// caller when it is told what the start came to. A claim whose start is refused is removed. So one key starts one run,
-// whatever workflow ids its starts name, and whichever process dies meanwhile.
+// A run lives in the partition of its workflow id. A start that has a key, too, goes to the partition of the key. It
+// claims the key for a new run, in the batch with the message that starts the run, and answers its caller once the
+// result of the start is reported. A claim whose start is refused is removed. So one key starts one run, whatever
+// workflow ids its starts name, and whichever process dies meanwhile.
 type starts struct {
 	*base
 	heart
 	residents *residents
 	pipeline  *pipeline
 
-	// claims are those that are on their way: their start is not answered, or the answer is not durable.
+	// claims are those in progress: their start is not answered, or the answer is not durable.
 	claims map[startKey]*claim
 }
 
@@ -167,7 +168,7 @@ type FindCall struct {
 // Found answers a FindCall.
 type Found struct {
 	Run    core.RunID
-	Absent bool // the run is not in memory. Run is the newest closed one that the view may not have; zero: none
+	Absent bool // the run is not in memory. Run is the newest closed one that the view may lack; or zero
 }
 
 func (*FindCall) op() string { return "find" }
@@ -187,7 +188,8 @@ func (c *FindCall) do(p *Partition) {
 func (l *pipeline) latest(workflowID string) core.RunID {
 	var found *run
 	consider := func(r *run) {
-		if r.state.WorkflowID == workflowID && (found == nil || r.state.CreatedAt > found.state.CreatedAt) {
+		older := found != nil && bytes.Compare(r.state.ID[:], found.state.ID[:]) < 0
+		if r.state.WorkflowID == workflowID && !older { // ids, since a run that was reset was created as the other one
 			found = r
 		}
 	}

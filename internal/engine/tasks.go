@@ -13,7 +13,7 @@ import (
 )
 
 // tasks holds the attempts that wait for a worker and those that a worker executes. It knows nothing about batches, and
-// leaves to its heart what a run does next.
+// its heart decides what a run does next.
 type tasks struct {
 	*base
 	heart
@@ -110,8 +110,8 @@ func (t *tasks) queue(key slots.Key) *taskQueue {
 	return q
 }
 
-// add makes an attempt wait, unless it does already; then it returns nil. If it needs its function first, it stays
-// outside its queue until enqueue puts it there.
+// add makes an attempt wait, or returns nil if it already waits. If it needs its function first, it stays outside its
+// queue until enqueue puts it there.
 func (t *tasks) add(r *run, e core.Offer, needsFunction bool) *offer {
 	t.lastOrder++
 	o := &offer{
@@ -306,7 +306,7 @@ func (t *tasks) listForMatch(q *taskQueue) {
 }
 
 // slotMayBeFree lists a queue after the matcher said that a slot may be free for it. If nothing waits in the queue any
-// more, the slot goes to other partitions.
+// longer, the slot goes to other partitions.
 func (t *tasks) slotMayBeFree(q *taskQueue) {
 	if q.waiting.Len() == 0 {
 		t.matcher.Leave(t.client, q.key)
@@ -424,8 +424,8 @@ func (t *tasks) revokeAll() {
 	}
 }
 
-// BeginCall says that the function of a step can be called now: its body has reached it. The attempt of the step goes
-// into its queue.
+// BeginCall reports that the function of a step can be called now: its body has reached it. The attempt of the step
+// goes into its queue.
 type BeginCall struct {
 	telling
 	Run  core.RunID

@@ -66,7 +66,7 @@ func waitingRunError(err error, format string, waiting any) error {
 }
 
 // checkRunsHere returns the reason why a run is set aside, or the error that prevented the check. It returns nil if the
-// run is not set aside or does not exist any more.
+// run is not set aside or no longer exists.
 func (s *residents) checkRunsHere(id core.RunID, tail map[core.RunID]*tailRun) error {
 	if _, known := s.runsHere[id]; known || s.runs[id] != nil {
 		return nil
@@ -132,7 +132,7 @@ func createdBy(entries []core.Entry) *core.RunCreated {
 // tailRun is what the tail has of one run.
 type tailRun struct {
 	id      core.RunID
-	created *core.RunCreated // nil: it was created before the tail
+	created *core.RunCreated // nil if it was created before the tail
 	entries []core.Entry
 	seqs    []uint64 // the batch of each entry
 }

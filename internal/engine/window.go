@@ -15,7 +15,7 @@ type Loaded struct {
 	Run     core.RunID
 	Wake    core.Time // the wake time in its row
 	History journal.History
-	Err     error // why it can never be read; nil: it was read
+	Err     error // why it can never be read; nil if it was read
 }
 
 const (
@@ -28,8 +28,8 @@ const (
 )
 
 // horizon returns how long before their wake time runs are loaded at most. They are loaded earlier if the last window
-// took long to read, so that the next one takes less than half of that time. Rests of the reader do not count: they
-// end before they make a run late (see pace), and a longer window has more of them, so it would grow without need.
+// took long to read, so that the next one takes less than half of that time. The reader's pauses do not count: they end
+// before they make a run late (see pace), and a longer window has more of them, so it would grow without need.
 func (s *residents) horizon(least time.Duration) time.Duration {
 	return max(least, min(4*s.windowTook, longestHorizon))
 }
@@ -62,8 +62,8 @@ func (s *residents) beginWindow(now core.Time, least time.Duration) Window {
 // forgotten.
 func (s *residents) isReading(w Window) bool { return s.readingWindow && w.gen == s.window.gen }
 
-// changedMeanwhile reports whether what was read of a run may be out of date, because the run is in memory, or was
-// there since the reader began.
+// changedMeanwhile reports whether the data that was read of a run may be out of date, because the run is in memory, or
+// was there since the reader began.
 func (s *residents) changedMeanwhile(id core.RunID) bool {
 	_, left := s.evicted[id]
 	return left || s.runs[id] != nil || s.aside[id] != nil
@@ -100,7 +100,7 @@ func (p *Partition) Window(now core.Time) (Window, bool) {
 }
 
 // Loaded takes runs that were read. A run that is in memory, or was there since the reader began, is left as it is,
-// because what was read of it may be out of date.
+// because the data that was read may be out of date.
 func (p *Partition) Loaded(w Window, runs []Loaded, now core.Time) {
 	p.at(now)
 	if !p.residents.isReading(w) {
@@ -123,7 +123,7 @@ func (p *Partition) loadDue(l *Loaded) {
 	}
 	r := p.residents.runs[l.Run]
 	if changed && r == nil && p.residents.aside[l.Run] == nil && l.Wake == journal.WakeSetAside {
-		// It left memory, and its row does not say when it wakes until it is written again.
+		// It left memory, and its row does not contain its wake time until it is written again.
 		h, err := p.history(l.Run)
 		if p.unreadable(err, "a run cannot be read and stays where it is", "run", l.Run.String()) {
 			return
@@ -247,7 +247,7 @@ func (p *Partition) Refill(now core.Time) {
 }
 
 const (
-	// restsFor is how many times as long as it has worked the reader of a window rests after a part. So it takes a
+	// restsFor is how many times as long as it has worked the reader of a window pauses after a part. So it takes a
 	// tenth of the disk's time, and of a core's, at most.
 	restsFor = 9
 	// longestRest bounds a rest. A clock that is set forward makes runs due that were not read yet, and nothing tells
@@ -255,24 +255,24 @@ const (
 	longestRest = time.Second
 )
 
-// pace lets the reader of a window rest after each part. One that reads on and on and the collector of garbage have
+// pace makes the reader of a window pause after each part. A reader without pauses and the garbage collector occupy
 // both cores of a small machine for tens of milliseconds, and timers that are due then fire late.
 //
-// A rest makes no run late. There is none in the first window, for which recovery waits. And each ends once the last
-// run that was read wakes in a quarter of the window: from then on the reader goes on without rests. A quarter is
-// enough for all of it, because windows are four times as long as the last one took to read without its rests. What
-// takes longer than that to read, a hundred thousand runs that come due together after a quiet time, may come a second
-// late: their own work takes many.
+// A pause makes no run late. There is none in the first window, for which recovery waits. And each ends once the last
+// run that was read wakes in a quarter of the window: from then on the reader goes on without pauses. A quarter is
+// enough for the whole window, because windows are four times as long as the last one took to read without its pauses.
+// Runs that take longer than that to read, a hundred thousand that come due together after a quiet time, may come a
+// second late: their own work takes many.
 type pace struct {
 	off    bool
-	clock  clock.Clock   // the reader's own, which goes on from that of the loop
+	clock  clock.Clock   // the reader's own, which continues that of the loop
 	near   time.Duration // the reader does not rest after a run that wakes sooner than this
-	began  time.Time     // when the reader began with the part at hand
+	began  time.Time     // when the reader began with the current part
 	rested time.Duration // the sum of all rests
 }
 
-// newPace returns the pace of a reader that begins with a window now. If the clock is not the system's, nobody can say
-// how far away a run is, so there are no rests.
+// newPace returns the pace of a reader that begins with a window now. If the clock is not the system's, it is unknown
+// how far away a run is, so there are no pauses.
 func newPace(w Window, of *clock.Clock, now core.Time) *pace {
 	return &pace{
 		off:   w.From <= 1 || !of.Real(),

@@ -1,6 +1,5 @@
-// Package envelope is the stored form of a payload with which a codec keeps something else, such as the id of a key: a
-// JSON object {"pawl.meta": …, "data": …}. A payload without such things is stored as the codec made it, as it always
-// was.
+// Package envelope is the stored form of a payload for which a codec stores metadata, such as the id of a key: a JSON
+// object {"pawl.meta": …, "data": …}. A payload without metadata is stored as the codec made it.
 package envelope
 
 import (
@@ -13,8 +12,8 @@ var (
 	data = []byte(`,"data":`)
 )
 
-// Wrap returns the stored form of a payload, which is JSON. What looks like an envelope by itself gets one, so that it
-// is read as it was.
+// Wrap returns the stored form of a payload, which is JSON. A payload that itself looks like an envelope gets one, so
+// that it is read unchanged.
 func Wrap(meta map[string]string, payload []byte) ([]byte, error) {
 	if len(meta) == 0 && !bytes.HasPrefix(payload, head) {
 		return payload, nil

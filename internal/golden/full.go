@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// fill sets every field of a value, also of what it points to, to something that is not zero.
+// fill sets every field of a value, also behind its pointers, to something that is not zero.
 func fill(v reflect.Value, depth int) {
 	switch name := v.Type().Name(); {
 	case v.Kind() == reflect.String && (name == "Headers" || name == "Labels"):
@@ -67,8 +67,8 @@ func Full[T any]() T {
 	return v
 }
 
-// Each yields a value for each field of a struct, with something in that field alone, and the name of the field. A test
-// with it notices a field that is left behind where such a value becomes another one.
+// Each yields a value for each field of a struct, with only that field set, and the name of the field. A test with it
+// notices a field that is lost when such a value is converted to another one.
 func Each[T any]() iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) {
 		for i := range reflect.TypeFor[T]().NumField() {

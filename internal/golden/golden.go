@@ -1,7 +1,7 @@
 // Package golden compares what this code stores and sends with what version 0.1.0 stored and sent. Each package keeps
-// the files of its forms in testdata/0.1.0. They are never changed: people have such databases, and programs that speak
-// so. A form that changes gets a new version and a file of its own, and the files of before are still read. The house
-// test of stored forms knows all of them.
+// the files of its forms in testdata/0.1.0. They are never changed, because databases and programs with these forms
+// exist. A form that changes gets a new version with its own file, and the earlier files are still read. The house test
+// of stored forms knows all of them.
 package golden
 
 import (
@@ -29,7 +29,7 @@ func Read(t testing.TB, name string) []byte {
 	return text
 }
 
-// Same checks that a golden file says what this code writes, and returns it. With Write it makes the file of a new
+// Same checks that a golden file equals what this code writes, and returns it. With Write it makes the file of a new
 // form.
 func Same(t testing.TB, name string, written []byte) []byte {
 	t.Helper()
@@ -49,8 +49,8 @@ func Same(t testing.TB, name string, written []byte) []byte {
 	return text
 }
 
-// Form checks the form of a value: the golden file says what encode writes, and what decode reads of it is written so
-// again.
+// Form checks the form of a value: the golden file equals what encode writes, and what decode reads from it is written
+// in the same way.
 func Form[T any](t testing.TB, name string, v T, encode func(T) ([]byte, error), decode func([]byte) (T, error)) {
 	t.Helper()
 	text, err := encode(v)

@@ -1,7 +1,7 @@
 // Package heap is a priority queue whose items can be moved and removed while they are in it.
 //
-// The heap tells each item where it stands. The item keeps that number, and its owner gives it back to [Heap.Fix] and
-// [Heap.Remove]. So there is no map from items to places, and the zero value of a heap is an empty heap:
+// The heap tells each item its index. The item keeps that number, and its owner gives it back to [Heap.Fix] and
+// [Heap.Remove]. So no map from items to indexes is needed, and the zero value of a heap is an empty heap:
 //
 //	type timer struct {
 //		at    int64
@@ -18,19 +18,19 @@
 //	timers.Remove(t.place)
 package heap
 
-// Item is what a heap holds.
+// Item is an item of a heap.
 type Item[T any] interface {
 	// Before reports whether the item leaves the heap before the other one. It must be a strict total order where the
 	// order of leaving must be the same each time.
 	Before(other T) bool
-	// Moved notes where the item stands now. It is [Gone] when the item has left the heap.
+	// Moved notes the present index of the item. It is [Gone] when the item has left the heap.
 	Moved(to int)
 }
 
 // Gone is the place of an item that is not in a heap.
 const Gone = -1
 
-// Heap holds items; the first one is the one that is before all others.
+// Heap holds items; the first one comes before all others.
 type Heap[T Item[T]] struct{ items []T }
 
 // Len returns how many items there are.
@@ -39,10 +39,10 @@ func (h *Heap[T]) Len() int { return len(h.items) }
 // First returns the item that is before all others. It panics when the heap is empty.
 func (h *Heap[T]) First() T { return h.items[0] }
 
-// At returns the item at a place that it was told by Moved.
+// At returns the item at an index that Moved has given.
 func (h *Heap[T]) At(place int) T { return h.items[place] }
 
-// Set replaces the item at a place by one that stands for the same thing, and puts it where it belongs.
+// Set replaces the item at an index by one for the same thing, and moves it to its place.
 func (h *Heap[T]) Set(place int, item T) {
 	h.items[place] = item
 	h.Fix(place)
@@ -69,17 +69,17 @@ func (h *Heap[T]) Remove(place int) T {
 	return item
 }
 
-// Fix puts the item at a place where it belongs after its order has changed.
+// Fix moves the item at an index to its place after its order has changed.
 func (h *Heap[T]) Fix(place int) { h.put(place, h.items[place]) }
 
-// put places an item at an index that is free, or further down or up where it belongs.
+// put places an item at a free index, or further down or up where it belongs.
 func (h *Heap[T]) put(i int, item T) {
 	if !h.down(i, item) {
 		h.up(i, item)
 	}
 }
 
-// up moves a free index towards the root until the item may stand there.
+// up moves a free index towards the root until the item belongs there.
 func (h *Heap[T]) up(i int, item T) {
 	for i > 0 {
 		parent := (i - 1) / 2
@@ -95,8 +95,8 @@ func (h *Heap[T]) up(i int, item T) {
 	item.Moved(i)
 }
 
-// down moves a free index towards the leaves until the item may stand there. It reports whether the index has moved;
-// where it has not, the item is not placed.
+// down moves a free index towards the leaves until the item belongs there. It reports whether the index has moved; if
+// it has not, the item is not placed.
 func (h *Heap[T]) down(i int, item T) bool {
 	start := i
 	for {

@@ -1,8 +1,8 @@
-// Package history writes a run's history into a file, and reads it again: what pawl run history prints, what
-// Engine.History returns, and what a replay needs.
+// Package history writes a run's history into a file, and reads it again: for pawl run history, Engine.History, and
+// replays.
 //
-// The file is JSON. It holds each entry of the run twice: as the journal encodes it, which is what counts, and as the
-// events that it stands for, which are for people and for comparing files.
+// The file is JSON. It holds each entry of the run twice: as the journal encodes it, which is authoritative, and as the
+// events that follow from it, which are for people and for comparing files.
 package history
 
 import (
@@ -18,7 +18,7 @@ import (
 // entries have a version of their own.
 const version = 1
 
-// file is a history as it is written.
+// file is the written form of a history.
 type file struct {
 	Version    int         `json:"pawlHistory"` // version of the form; first, so that people know the file
 	Run        core.RunID  `json:"run"`
@@ -58,7 +58,7 @@ func Write(def *core.Definition, entries []core.Entry) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// Read returns the entries of a file, which are those of one run.
+// Read returns the entries of a file, all of one run.
 func Read(data []byte) ([]core.Entry, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, errors.New("the history is empty")

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// claims are what a token says about its bearer.
+// claims are a token's claims about its bearer.
 type claims map[string]any
 
 // at returns the claim with a name. A name with dots is also a path through claims within others.
@@ -26,7 +26,7 @@ func (c claims) at(name string) any {
 	return claims(within).at(rest)
 }
 
-// values returns the texts of a claim: a text, those of a list, or the keys of an object.
+// values returns the texts of a claim: a single text, the elements of a list, or the keys of an object.
 func (c claims) values(name string) []string {
 	switch v := c.at(name).(type) {
 	case string:

@@ -18,18 +18,18 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// Config says what is known about an issuer. Names of flags are in its errors.
+// Config is the configuration of an issuer. Names of flags are in its errors.
 type Config struct {
 	URL      string // the issuer, as it calls itself
 	ClientID string // the name under which it knows this server
 	Secret   string // empty: the client is public, and PKCE alone protects it
-	// Public is the address at which browsers reach this server. Empty: nobody signs in, and tokens of the issuer are
-	// taken only.
+	// Public is the address at which browsers reach this server. Empty: nobody signs in, and only tokens of the issuer
+	// are accepted.
 	Public     string
 	Audience   string   // those for whom tokens are that callers show. Default: ClientID
 	Scopes     []string // asked for beside openid
-	RolesClaim string   // the claim whose values have roles, a path with dots where it lies within others
-	NameClaim  string   // the claim that is the name of somebody. Default: email, or sub where there is none
+	RolesClaim string   // the claim whose values have roles, a path with dots if it is nested
+	NameClaim  string   // the claim that is the name of somebody. Default: email, or sub if that is absent
 	// Roles gives values of the claim a role, as VALUE=ROLE or VALUE=ROLE@NAMESPACE. The first that fits counts.
 	Roles []string
 
@@ -105,7 +105,7 @@ func readRule(text string) (rule, error) {
 	return r, nil
 }
 
-// checkAddress refuses an address that is no URL, and one beyond loopback without encryption.
+// checkAddress refuses an address that is not a URL, and one beyond loopback without encryption.
 func checkAddress(flag, text string) error {
 	u, err := url.Parse(text)
 	switch {

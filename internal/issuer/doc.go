@@ -1,4 +1,4 @@
-// Package issuer knows people and programs by the tokens of an issuer of OpenID Connect: somebody else's server, at
+// Package issuer identifies people and programs by the tokens of an OpenID Connect issuer: a server outside Pawl, at
 // which they sign in.
 //
 //	config.go  what is said about the issuer, and the roles that its claims stand for

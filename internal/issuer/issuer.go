@@ -37,16 +37,16 @@ type Issuer struct {
 	asked   time.Time
 }
 
-// found is what an issuer has said about itself.
+// found is the issuer's own description.
 type found struct {
 	provider *oidc.Provider
 	shown    *oidc.IDTokenVerifier // checks tokens that callers show
-	signed   *oidc.IDTokenVerifier // checks those of people who sign in
+	signed   *oidc.IDTokenVerifier // verifies the tokens of people who sign in
 	login    oauth2.Config
 }
 
-// New returns an issuer. One that does not answer is asked again later: people who have signed in go on meanwhile. What
-// is wrong with the configuration, or with what the issuer says about itself, is an error.
+// New returns an issuer. One that does not answer is asked again later: people who have signed in go on meanwhile. An
+// error in the configuration, or in the issuer's description, is returned.
 func New(ctx context.Context, cfg Config) (*Issuer, error) {
 	i := &Issuer{client: &http.Client{Timeout: answerWithin}}
 	var err error
@@ -75,7 +75,7 @@ func (e *unanswered) Error() string {
 }
 func (e *unanswered) Unwrap() error { return e.err }
 
-// find returns what the issuer says about itself, which it is asked once.
+// find returns the issuer's description, which is requested once.
 func (i *Issuer) find(ctx context.Context) (*found, error) {
 	i.mu.Lock()
 	f, failure, wait := i.found, i.failure, i.cfg.Now().Sub(i.asked) < askEvery
@@ -133,7 +133,7 @@ func (i *Issuer) ask() (*found, error) {
 	}}, nil
 }
 
-// signing returns those of some algorithms that take a key of the issuer which nobody else has.
+// signing returns the algorithms among those given that use a key which only the issuer has.
 func signing(algorithms []string) []string {
 	var out []string
 	for _, a := range algorithms {
@@ -170,8 +170,8 @@ func (s *seldom) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// keySet is the keys of an issuer. It notes in the context of a question why they could not be read: the library says
-// of all errors only that the signature is wrong.
+// keySet is the keys of an issuer. It notes in the context of a request why they could not be read: the library reports
+// only that the signature is wrong.
 type keySet struct{ oidc.KeySet }
 
 type unreadKey struct{}
@@ -216,8 +216,8 @@ func (i *Issuer) verify(ctx context.Context, v *oidc.IDTokenVerifier, text strin
 	return token, c, json.Unmarshal(all, &c)
 }
 
-// Bearer returns who shows a token of the issuer, and what that one may do. Errors: CodeNoToken, CodeForbidden (no rule
-// gives the bearer a role), CodeStalled (the issuer cannot be asked).
+// Bearer returns who shows a token of the issuer, and what that person or program may do. Errors: CodeNoToken,
+// CodeForbidden (no rule gives the bearer a role), CodeStalled (the issuer cannot be asked).
 func (i *Issuer) Bearer(ctx context.Context, text string) (api.Token, error) {
 	f, err := i.find(ctx)
 	if err != nil {

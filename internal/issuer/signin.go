@@ -18,12 +18,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// begun is what a browser keeps while somebody signs in. Only who has it can finish.
+// begun is the data that a browser keeps during a sign-in. Only who has it can finish.
 type begun struct {
 	State    string `json:"state"`
 	Nonce    string `json:"nonce"`
 	Verifier string `json:"verifier"` // the secret of PKCE
-	To       string `json:"to"`       // where the browser goes then
+	To       string `json:"to"`       // the path for the browser after that
 }
 
 // Name returns the name of the issuer for people.
@@ -35,8 +35,8 @@ func (i *Issuer) SignsIn() bool { return i.cfg.Public != "" }
 // Secure reports whether browsers reach this server with encryption.
 func (i *Issuer) Secure() bool { return strings.HasPrefix(i.cfg.Public, "https:") }
 
-// Begin returns the address at which somebody signs in, and what the browser keeps until it comes back. It goes to the
-// path then. Error: CodeStalled.
+// Begin returns the address of the sign-in, and the data that the browser keeps until it comes back. After that it goes
+// to the path. Error: CodeStalled.
 func (i *Issuer) Begin(ctx context.Context, to string) (address, kept string, err error) {
 	f, err := i.find(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (i *Issuer) Begin(ctx context.Context, to string) (address, kept string, er
 // longestPath bounds the path that a browser goes to, in bytes: it is in a cookie.
 const longestPath = 1000
 
-// inside returns a path of this server; /, if the text is none.
+// inside returns a path of this server, or / if the text is not one.
 func inside(to string) string {
 	u, err := url.Parse(to)
 	if err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(to, "/") || len(to) > longestPath ||
@@ -64,8 +64,8 @@ func inside(to string) string {
 	return to
 }
 
-// Finish returns who has signed in, by what the browser has kept and what the issuer has answered, and the path that
-// the browser goes to. Errors: CodeNoToken, CodeForbidden, CodeStalled.
+// Finish returns who has signed in, from the browser's data and the issuer's answer, and the next path of the browser.
+// Errors: CodeNoToken, CodeForbidden, CodeStalled.
 func (i *Issuer) Finish(ctx context.Context, kept string, answer url.Values) (who api.Token, to string, err error) {
 	refused := func(format string, args ...any) (api.Token, string, error) {
 		return api.Token{}, "", &api.Error{
@@ -108,8 +108,7 @@ func (i *Issuer) Finish(ctx context.Context, kept string, answer url.Values) (wh
 	return who, inside(b.To), err
 }
 
-// more adds to the claims of somebody those that the issuer tells only when it is asked, if the roles or the name are
-// not in the token.
+// more adds the claims that the issuer returns only when it is asked, if the roles or the name are not in the token.
 func (i *Issuer) more(ctx context.Context, f *found, tokens *oauth2.Token, subject string, c claims) {
 	has := c.at(i.cfg.RolesClaim) != nil && c.at(cmp.Or(i.cfg.NameClaim, "email")) != nil
 	if has || f.provider.UserInfoEndpoint() == "" {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Document is a value that is stored under a key, beside the runs. Parts of Pawl keep in documents what belongs to no
-// run, such as webhooks and their deliveries.
+// Document is a value that is stored under a key, beside the runs. Parts of Pawl store data in documents that belongs
+// to no run, such as webhooks and their deliveries.
 type Document struct {
 	Key   string // its parts are separated by "/"; the first one names the part of Pawl that it belongs to
 	Value []byte // the value to put; nil deletes the document
@@ -20,10 +20,10 @@ type Documents interface {
 	// those of Journal.Append.
 	PutDocuments(ctx context.Context, documents ...Document) error
 	// FindDocuments returns the documents with from ≤ key < before, at most limit: the first ones in the order of
-	// their keys, which are compared byte by byte, or with last the last ones, the last of all first. What follows a
-	// key begins with key + "\x00", which no key has in it.
+	// their keys, which are compared byte by byte, or with last the last ones, the last of all first. The prefix of
+	// keys below a key is key + "\x00", which no key contains.
 	FindDocuments(ctx context.Context, from, before string, last bool, limit int) ([]Document, error)
-	// ReadDocuments returns those of the documents with these keys that there are, in the order of the keys.
+	// ReadDocuments returns the existing documents with these keys, in the order of the keys.
 	ReadDocuments(ctx context.Context, keys ...string) ([]Document, error)
 }
 

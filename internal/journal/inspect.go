@@ -2,16 +2,16 @@ package journal
 
 import "context"
 
-// Stored is what the view holds of a run, in one snapshot.
+// Stored is the view's data of a run, in one snapshot.
 type Stored struct {
 	Row      RunRow
 	History  History // entries of later batches are in the tail
-	Broken   error   // why the history cannot be read; nil: it can
+	Broken   error   // why the history cannot be read; nil if it can
 	Steps    []StepRow
 	Attempts []AttemptRow
 }
 
-// Inspection is what was found in a storage that a server keeps.
+// Inspection is the result of checking a storage that a server keeps.
 type Inspection struct {
 	Server string `json:"server"` // its version
 	Schema int    `json:"schema"` // the version of the tables
@@ -23,17 +23,17 @@ type Inspection struct {
 	Messages                    int64 // the messages between partitions that are not taken yet
 	Partitions                  []PartitionState
 
-	// Problems lists what is wrong, as sentences. At most a hundred are kept.
+	// Problems lists the problems, as sentences. At most a hundred are kept.
 	Problems []string `json:"problems,omitempty"`
 }
 
-// PartitionState is how a partition stands.
+// PartitionState is the state of a partition.
 type PartitionState struct {
 	Partition int    `json:"partition"`
 	Owner     string `json:"owner"` // empty: it was given back
 	Alive     bool   `json:"alive"` // the lease has not ended
 	Epoch     uint64 `json:"epoch"`
-	First     uint64 `json:"first"`   // the oldest batch in the journal; 0: there is none
+	First     uint64 `json:"first"`   // the oldest batch in the journal; 0 if there is none
 	Last      uint64 `json:"last"`    // the newest one
 	Through   uint64 `json:"through"` // the view contains every batch up to here
 }

@@ -36,14 +36,14 @@ var (
 	ErrNoJournal = errors.New("journal: not a Pawl database")
 )
 
-// Stalls reports whether an error says that the storage takes or tells nothing at present: a later try may succeed.
+// Stalls reports whether an error means that the storage does not work at present: a later try may succeed.
 func Stalls(err error) bool {
 	return errors.Is(err, ErrNoAnswer) || errors.Is(err, ErrFull) || errors.Is(err, ErrReadOnly)
 }
 
 // Ownership decides who may append to a partition. The storage decides when an owner is gone: after Release, when its
-// process or its connection ends, or when it has not given a sign of life for Lease.Term. Only for that a storage may
-// read a clock of its own.
+// process or its connection ends, or when it has not given a sign of life for Lease.Term. A storage may read a clock of
+// its own only for that.
 type Ownership interface {
 	// Acquire takes a partition that has no owner. From now on the appends of its earlier owners fail with ErrFenced.
 	// Errors: ErrHeld while another owner is alive; the error names that owner.
@@ -52,8 +52,8 @@ type Ownership interface {
 	// append the owner goes on from that state, with the same epoch. Errors: ErrFenced if the partition has another
 	// owner now.
 	Renew(ctx context.Context, partition int, epoch uint64) (Lease, error)
-	// Release gives the partition back, so that the next owner need not wait. If the lease has ended already, that is
-	// no error.
+	// Release gives the partition back, so that the next owner need not wait. If the lease has ended already, this is
+	// not an error.
 	Release(ctx context.Context, partition int, epoch uint64) error
 }
 
@@ -94,7 +94,7 @@ type Journal interface {
 	Close() error
 }
 
-// Messages are what the partitions of a storage send each other.
+// Messages are messages between the partitions of a storage.
 type Messages interface {
 	// PartitionCount returns how many partitions the storage has. It never changes, because the partition of a run is
 	// computed from it.
@@ -110,7 +110,7 @@ const MostPartitions = 1 << 14
 // Lease is the ownership of a partition.
 type Lease struct {
 	Epoch   uint64         // every append carries it
-	Term    time.Duration  // how long it lasts without a sign of life; 0: as long as the journal is open
+	Term    time.Duration  // how long it lasts without a sign of life; 0: while the journal is open
 	Last    uint64         // sequence number of the last batch
 	Through uint64         // the view has every batch up to here
 	Taken   map[int]uint64 // the last message from each sender that the partition has taken
@@ -126,9 +126,9 @@ type Span struct {
 	Through   uint64 // the view has every batch up to here
 }
 
-// Message is what a partition sends to another one, or keeps for one of its own runs. It is stored in the same commit
-// as its cause, and deleted in the same commit as its effect. So it is taken exactly once, even if sender or receiver
-// crashes.
+// Message is a message of a partition to another one, or one that it keeps for its own runs. It is stored in the same
+// commit as its cause, and deleted in the same commit as its effect. So it is taken exactly once, even if sender or
+// receiver crashes.
 type Message struct {
 	From, To int
 	Seq      uint64 // MessageSeq; it grows with each message of the sender
@@ -144,14 +144,14 @@ const (
 	MaxMessages = 1 << messageBits
 )
 
-// Taken says that a partition has taken the messages of a sender up to a sequence number.
+// Taken notes that a partition has received the messages of a sender up to a sequence number.
 type Taken struct {
 	From    int
 	Through uint64
 }
 
-// Batch is what one Append writes. It may have no entries, only a part of the view. It may also be empty, to find out
-// whether the storage accepts writes again. A journal does not keep its slices after Append has returned.
+// Batch is the content of one Append. It may have no entries, only a part of the view. It may also be empty, to find
+// out whether the storage accepts writes again. A journal does not keep its slices after Append has returned.
 type Batch struct {
 	Partition   int
 	Epoch       uint64
@@ -175,7 +175,7 @@ type Batch struct {
 type Feed struct {
 	Name    string
 	Seq     uint64 // the consumer has seen every batch up to here
-	Lapsed  bool   // it was too far behind: nothing is kept for it any more
+	Lapsed  bool   // it was too far behind: nothing is kept for it any longer
 	Removed bool   // the batch deletes the feed
 }
 
@@ -185,8 +185,8 @@ type View struct {
 	Steps    []StepRow
 	Attempts []AttemptRow
 	History  []HistoryRow // appended
-	// New are runs of which no row was written before: all that the view has of them from now on is here. They, and the
-	// rows of their steps, attempts and histories, are in the order of Runs.
+	// New are runs without an earlier row: everything that the view has of them from now on is here. They, and the rows
+	// of their steps, attempts and histories, are in the order of Runs.
 	New []core.RunID
 	// The view has every batch up to Through after this one. The journal may delete those that no feed needs.
 	Through uint64
@@ -195,7 +195,7 @@ type View struct {
 // Wake times that mean "at once". The next owner of the partition loads these runs first.
 const (
 	WakeActive   core.Time = 1 // attempts are live
-	WakeSetAside core.Time = 2 // the run was set aside: its code panicked
+	WakeSetAside core.Time = 2 // the run was set aside, because its code panicked
 )
 
 // RunRow is a run as lists show it. Its columns are for people and searches. The run's state is computed from history.
@@ -291,7 +291,7 @@ type Lookup struct {
 	// Key is the idempotency key of a run, open or closed. It belongs to the workflow with that name: a run of another
 	// workflow with the same key is not found.
 	Workflow, Key string
-	// Here looks only among the runs of Partition. With several partitions a key may exist in more than one of them,
+	// Here looks only among the runs of Partition. With several partitions, more than one of them may have the key,
 	// with different workflow ids.
 	Here      bool
 	Partition int
@@ -338,7 +338,7 @@ type Query struct {
 	Limit          int        // default DefaultLimit
 }
 
-// GoOn lets a query go on after a row.
+// GoOn makes a query continue after a row.
 func (q *Query) GoOn(last *RunRow) { q.After, q.AfterDeadline = last.ID, last.Deadline }
 
 // Order compares two rows by their places in the list.

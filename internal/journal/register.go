@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Opener opens a journal. name is what follows the scheme in "scheme:name".
+// Opener opens a journal. name is the part after the scheme in "scheme:name".
 type Opener func(ctx context.Context, name string) (Journal, error)
 
 // opening is how the journals of a scheme are opened.
@@ -21,9 +21,9 @@ var openers = struct {
 	byScheme map[string]opening
 }{byScheme: map[string]opening{}}
 
-// Register makes Open and OpenReadOnly use these openers for a scheme. toRead opens a journal for reading only, whoever
-// holds it; nil: there is nothing to read. A journal's package calls Register from init, like drivers of database/sql.
-// It panics if the scheme has an opener already.
+// Register makes Open and OpenReadOnly use these openers for a scheme. toRead opens a journal for reading only, also
+// while another process holds it; nil: there is nothing to read. A journal's package calls Register from init, like
+// drivers of database/sql. It panics if the scheme has an opener already.
 func Register(scheme string, toWork, toRead Opener) {
 	openers.Lock()
 	defer openers.Unlock()
@@ -33,7 +33,7 @@ func Register(scheme string, toWork, toRead Opener) {
 	openers.byScheme[scheme] = opening{toWork, toRead}
 }
 
-// SplitPartitions splits what follows the scheme of an address, such as "shop.db?partitions=4", into the name and the
+// SplitPartitions splits the part after the scheme of an address, such as "shop.db?partitions=4", into the name and the
 // number of partitions. 0: the address has no number.
 func SplitPartitions(address string) (name string, partitions int, err error) {
 	name, query, found := strings.Cut(address, "?partitions=")
@@ -70,7 +70,7 @@ func OpenReadOnly(ctx context.Context, address string) (Journal, error) {
 	return how.toRead(ctx, name)
 }
 
-// openingOf returns how the journal of an address is opened, and what follows the scheme.
+// openingOf returns the opener for an address, and the part after the scheme.
 func openingOf(address string) (how opening, name string, err error) {
 	scheme, name, found := strings.Cut(address, ":")
 	if !found {

@@ -9,12 +9,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// RowText writes several rows as one JSON array of arrays, which costs a fraction of what rows of their own do.
-// Instants are relative to At: 0 for none, else 1 more than the microseconds since then.
+// RowText writes several rows as one JSON array of arrays, which costs a fraction of separate rows. Instants are
+// relative to At: 0 for none, else 1 more than the microseconds since then.
 type RowText struct {
 	Text []byte
 	At   core.Time
-	Fits bool // set it; it is false once there was something that JSON or such an instant cannot say
+	Fits bool // set it; it is false once there was a value that JSON or such an instant cannot express
 
 	first bool
 }

@@ -1,4 +1,4 @@
-// Package judge decides what follows when an attempt ends badly, by a policy: [Judge] is the one function that does.
+// Package judge decides what follows when an attempt ends badly, by a policy: [Judge] is the only function that does.
 // [Lint] finds what a policy can never do.
 //
 // The package is pure, as package policy is: it reads no clock, draws no random numbers and keeps no state. Instants
@@ -18,10 +18,9 @@ const (
 	longestLostPause = 5 * time.Minute
 )
 
-// SuspectGroup returns how many suspects may run at once in a process, of those that have lost so many attempts in a
-// row; 0: they are no suspects. A suspect may be what kills its workers. Two losses make a step one. The groups shrink
-// with each loss until it runs alone, so that many harmless steps soon have their turn. What is lost while it runs
-// alone counts.
+// SuspectGroup returns how many suspects may run at once in a process, after that many attempts in a row were lost; 0:
+// they are no suspects. A suspect may be what kills its workers. Two losses make a step one. The groups shrink with
+// each loss until it runs alone, so that many harmless steps soon have their turn. A loss while it runs alone counts.
 func SuspectGroup(lost int) int {
 	switch {
 	case lost < 2:
@@ -62,8 +61,8 @@ var defaultRetry = policy.Retry{MaxAttempts: 1, BackoffCoefficient: 1}
 //
 // A lost attempt is a fault of the infrastructure, not of the step. Judge skips rules 2 to 5. After the first loss it
 // tries the step again at once, after further ones in a row with a growing pause: the step is a suspect then. Suspects
-// run in groups that shrink with each loss (see SuspectGroup), and only what is lost while one runs alone counts. The
-// fifth such loss (Retry.MaxLost) stops the step with worker_lost.
+// run in groups that shrink with each loss (see SuspectGroup), and only a loss while one runs alone counts. The fifth
+// such loss (Retry.MaxLost) stops the step with worker_lost.
 //
 // m is the result of the When expression; it is ignored if there is none. u in [0,1) chooses the jitter, see [Random].
 // A nil p is the default policy, one attempt.

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Finding is a contradiction in a policy. The policy is legal, but a part of it can never have an effect.
+// Finding is a contradiction in a policy. The policy is allowed, but a part of it can never have an effect.
 type Finding struct {
 	Code    string   `json:"code"`    // a stable word, such as "never-runs"
 	Message string   `json:"message"` // one sentence
@@ -76,7 +76,7 @@ func (l *linter) lintRetriesOff() {
 	}{
 		{"initialInterval", r.InitialInterval > 0 && r.InitialInterval != policy.DefaultRetry().InitialInterval},
 		{"maxInterval", r.MaxInterval > 0},
-		{"jitter", r.Jitter > 0 || r.JitterKind != policy.JitterUniform},
+		{"jitter", r.Jitter > 0 || r.JitterKind != 0},
 		{"when", r.When != ""},
 		{"nonRetryable", len(r.NonRetryable) > 0},
 	} {
@@ -84,7 +84,7 @@ func (l *linter) lintRetriesOff() {
 			l.find(lintRetriesOff, fmt.Sprintf(why, setting.field), "retry", setting.field)
 		}
 	}
-	// Only scheduleToStart does not retry by default. Here the user must have asked for it.
+	// Only scheduleToStart does not retry by default. Here the user must have asked for it explicitly.
 	if limit := l.policy.Get(policy.LimitScheduleToStart); limit != nil && limit.Retry {
 		message := fmt.Sprintf(why, "retry: true")
 		l.find(lintRetriesOff, message, "timeout", policy.LimitScheduleToStart.String(), "retry")
@@ -113,7 +113,7 @@ func (l *linter) lintDelays() {
 		const message = "unlimited attempts follow each other without a delay; set initialInterval"
 		l.find(lintNoPause, message, "retry", "initialInterval")
 	}
-	if r.InitialInterval <= 0 && (r.Jitter > 0 || r.JitterKind != policy.JitterUniform) {
+	if r.InitialInterval <= 0 && (r.Jitter > 0 || r.JitterKind != 0) {
 		l.find(lintJitterNoEffect, "initialInterval is 0: there is no delay to spread", "retry", "jitter")
 	}
 	if r.MaxInterval <= 0 {
@@ -135,7 +135,7 @@ func (l *linter) lintDelays() {
 	}
 }
 
-// furthestAttempt bounds the search for an attempt that does not fit. Nobody sets so many attempts by mistake.
+// furthestAttempt bounds the search for an attempt that does not fit. Nobody sets that many attempts by mistake.
 const furthestAttempt = 10_000
 
 // lintAttemptsFit adds up the shortest delays that the policy allows, and finds an attempt that they put after the
@@ -153,7 +153,7 @@ func (l *linter) lintAttemptsFit() {
 			continue
 		}
 		atLeast := ""
-		if l.retry.Jitter > 0 || l.retry.JitterKind != policy.JitterUniform {
+		if l.retry.Jitter > 0 || l.retry.JitterKind != 0 {
 			atLeast = "at least "
 		}
 		message := fmt.Sprintf("attempt %d can never start: %s%s of delays alone do not fit in %s (%s)",
@@ -199,7 +199,7 @@ func (l *linter) window() (window time.Duration, name string) {
 }
 
 // outerLimits lists, for each limit, the limits whose clocks start at the same time or earlier. If such a limit is not
-// longer, it always fires first. Heartbeat is among those of inactivity: output restarts only the clock of inactivity,
+// longer, it always fires first. Heartbeat is one of those of inactivity: output restarts only the clock of inactivity,
 // a heartbeat restarts both, so inactivity never expires before a heartbeat limit that is not longer.
 var outerLimits = map[policy.LimitKind][]policy.LimitKind{
 	policy.LimitDeadline:        {policy.LimitScheduleToClose},

@@ -9,22 +9,22 @@ import (
 // Match is the result of a retry policy's When expression for one failure, evaluated by the caller.
 type Match struct {
 	Matched bool
-	Error   string // why the expression could not be evaluated; empty: it could
+	Error   string // why the expression could not be evaluated; empty if it could
 }
 
-// History is what came before the attempt that ended.
+// History is the history of the step before the attempt that ended.
 type History struct {
-	Counted   int           // attempts that use up MaxAttempts, the one that ended included unless it was lost
-	Lost      int           // lost attempts in a row, the one that ended included
-	LostAlone int           // those of them that count: the step ran alone, and made no progress since
+	Counted   int           // attempts that use up MaxAttempts, including the one that ended unless it was lost
+	Lost      int           // lost attempts in a row, including the one that ended
+	LostAlone int           // those of them that count: the step ran alone, and has made no progress since
 	Previous  time.Duration // the last delay, for decorrelated jitter; 0: none yet
 	Closed    bool          // the run is closed, or a cancel was requested
 
-	Deadline policy.Time      // the earliest deadline of the step and its run that covers all attempts; zero: none
+	Deadline policy.Time      // the earliest deadline that covers all attempts, of the step or its run; or zero
 	Bound    policy.LimitKind // the limit that Deadline comes from
 }
 
-// Verdict is what follows an attempt that ended badly.
+// Verdict is the decision about an attempt that ended badly.
 type Verdict struct {
 	Retry  bool
 	Delay  time.Duration    // the delay, for Retry

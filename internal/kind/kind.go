@@ -12,30 +12,30 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// Foreign is a workflow that something else than a Go function decides, such as a flow document. The root package
+// Foreign is a workflow that something other than a Go function decides, such as a flow document. The root package
 // starts its runs, and calls it as a child, as it does with its own.
 type Foreign struct {
 	Source     journal.Definition // the definition that is stored with its runs
 	Definition *core.Definition
 	// Begin returns how a run begins that is started with an input: the input with its defaults, and the run's limits.
 	Begin func(input []byte) (core.Start, error)
-	// Rerun chooses which results a run takes over from an earlier one whose steps are to be made again; with from,
+	// Rerun chooses which results a run takes over from an earlier one whose steps should be made again; with from,
 	// those that depend on them as well.
 	Rerun func(earlier *core.Run, steps []string, from bool) ([]core.Kept, error)
 }
 
-// Plugin is what a package adds to one engine. What it does not need, it has of Base. Its life is that of the node:
-// Kinds, Open, Drain, Close.
+// Plugin is a package's part of one engine. What it does not need, it has of Base. Its life is that of the node: Kinds,
+// Open, Drain, Close.
 type Plugin interface {
-	// Kinds carry on its runs. registered finds the workflows that the program knows by name; nil: it knows none.
+	// Kinds carry on its runs. registered finds the workflows that the program knows by name; nil if it knows none.
 	Kinds(j journal.Journal, registered func(name string) (journal.Definition, error)) map[string]engine.Kind
 	// Executors execute the tasks of its steps, by type.
 	Executors(cfg worker.ExecConfig) map[string]worker.Executor
 	// EndLeftovers ends what outlived a killed process with the same owner mark, before anything is tried again.
 	EndLeftovers(worker.ExecConfig) error
-	// Open gives it the engine, which does nothing yet, and lets it read what it has stored.
+	// Open gives it the engine, which does nothing yet, and lets it read its stored data.
 	Open(e *engine.Engine) error
-	// Drain answers those who wait for it, since the node is about to close. It may be called several times.
+	// Drain answers its waiting callers, since the node is about to close. It may be called several times.
 	Drain()
 	// Close ends what it does. The engine has ended.
 	Close()
@@ -79,7 +79,7 @@ func Register(plugin func() Plugin) {
 	plugins.all = append(plugins.all, plugin)
 }
 
-// Plugins returns what was registered, made for one engine.
+// Plugins returns the registered plugins, made for one engine.
 func Plugins() []Plugin {
 	plugins.RLock()
 	defer plugins.RUnlock()

@@ -63,7 +63,7 @@ func (k *Keeper) GiveDecisions(ctx context.Context, r api.Decisions) (api.Decisi
 	}
 }
 
-// take takes one thing that a holder tells. Its answer comes when it is durable.
+// take takes one message of a holder. Its answer comes when it is durable.
 func (k *Keeper) take(h *holder, u *up, a *answers, i int) {
 	answer := func(err error) {
 		if err != nil {
@@ -175,7 +175,7 @@ func (k *Keeper) decide(h *holder, l *lease, u *up, answer func(error)) {
 	})
 }
 
-// reports returns what is reported on attempts that the holder has, and counts the reports on others.
+// reports returns the reports on attempts that the holder has, and counts the reports on others.
 func (k *Keeper) reports(h *holder, u *up) (out []core.Input, unknown int) {
 	for _, in := range u.Inputs {
 		tok, over := core.Token{Run: u.Run}, true
@@ -204,7 +204,7 @@ func (k *Keeper) reports(h *holder, u *up) (out []core.Input, unknown int) {
 	return out, unknown
 }
 
-// consult calls a body for a holder, or tells everything again to a holder that has called it.
+// consult calls a body for a holder, or sends all news again to a holder that has called it.
 func (k *Keeper) consult(h *holder, u *up) {
 	switch l := k.leases[u.Run]; {
 	case h.leaving:
@@ -220,7 +220,7 @@ func (k *Keeper) consult(h *holder, u *up) {
 	}
 }
 
-// instead says what has happened to a run whose lease is not the one that was shown.
+// instead returns what has happened to a run whose lease is not the given one.
 func (k *Keeper) instead(u *up) string {
 	if l := k.leases[u.Run]; l != nil {
 		return fmt.Sprintf("the lease %d of the run has ended, and lease %d, of %q, has taken its place", u.Lease,

@@ -11,8 +11,9 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// The functions xOf write what a process and a server tell each other as the structs of package api, and the methods of
-// reading turn it back. What cannot be meant, such as the name of a phase that does not exist, is the error of reading.
+// The functions xOf write the messages of a process and a server as the structs of package api, and the methods of
+// reading convert them back. An invalid value, such as the name of a phase that does not exist, is the error of
+// reading.
 type reading struct{ err error }
 
 func (r *reading) fail(format string, args ...any) {

@@ -83,7 +83,7 @@ func policyOf(p *policy.Policy) *api.BodyPolicy {
 	}
 }
 
-// policyIn reads a policy that takes the place of another one; nil: it stays.
+// policyIn reads a policy that takes the place of another one, or nil if it stays.
 func (r *reading) policyIn(p *api.BodyPolicy) *policy.Policy {
 	if p == nil {
 		return nil
@@ -104,7 +104,7 @@ func (r *reading) policy(p *api.BodyPolicy) policy.Policy {
 	}}
 }
 
-var jitterNames = []string{policy.JitterUniform.String(), policy.JitterDecorrelated.String()}
+var jitterNames = []string{policy.JitterKind(0).String(), policy.JitterDecorrelated.String()}
 
 func retryOf(p *policy.Retry) *api.BodyRetry {
 	if p == nil {

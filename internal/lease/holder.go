@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// Program is what serves workflows: their functions, and a host that calls them.
+// Program serves workflows: it has their functions, and a host that calls them.
 type Program struct {
 	Workflows []Served
 	Host      *body.Host
@@ -42,8 +42,9 @@ type HolderConfig struct {
 type Holder struct {
 	cfg HolderConfig
 
-	// calls is held while leases come and news are brought, and while a term ends. So a call of a body that was told of
-	// for one lease is never taken for that of the next one, whichever nodes they are of. It is locked before all else.
+	// calls is held while leases come and news are brought, and while a term ends. So a call of a body that was
+	// announced for one lease is never taken for that of the next one, whichever nodes they are of. It is locked before
+	// all else.
 	calls sync.Mutex
 
 	mu    sync.Mutex
@@ -65,7 +66,7 @@ func NewHolder(cfg HolderConfig) *Holder {
 	return h
 }
 
-// term is the time between a join of a node and its end. What was on its way then is void.
+// term is the time between a join of a node and its end. Messages that were on their way then are void.
 type term struct {
 	holder *Holder
 	node   string // empty: the server is in no cluster
@@ -85,7 +86,7 @@ type term struct {
 	offers sync.WaitGroup // updates that are with bodies
 }
 
-// held is a lease as its holder knows it.
+// held is a lease from the view of its holder.
 type held struct {
 	term   *term
 	number uint64
@@ -93,10 +94,10 @@ type held struct {
 	over   chan struct{} // closed at its end
 }
 
-// outgoing is something to tell the server.
+// outgoing is a message to the server.
 type outgoing struct {
 	up
-	done func(error) // nil: nobody wants the answer
+	done func(error) // nil: the answer is not needed
 }
 
 const (
@@ -106,11 +107,12 @@ const (
 	lastRetry    = 2 * time.Second
 )
 
-// errOver ends a term that the server does not know any more.
+// errOver ends a term that the server no longer knows.
 var errOver = errors.New("the server does not know this process any more")
 
-// Run serves until ctx is done. Then the leases go to others, and what runs may end. A server that cannot be reached is
-// asked again until it answers. It returns an error if the server refuses the workflows, or work did not stop.
+// Run serves until ctx is done. Then the leases go to others, and running attempts may end. A server that cannot be
+// reached is asked again until it answers. It returns an error if the server refuses the workflows, or work did not
+// stop.
 func (h *Holder) Run(ctx context.Context) error {
 	nodes, err := h.nodes(ctx)
 	if err != nil {
@@ -171,7 +173,7 @@ func (h *Holder) nodes(ctx context.Context) ([]string, error) {
 // nodesWait is how long a server may take to answer that the nodes are still the same.
 const nodesWait = 30 * time.Second
 
-// others waits until there are other nodes than those that are known, or ctx is done.
+// others waits until the set of nodes changes, or ctx is done.
 func (h *Holder) others(ctx context.Context, known []string) []string {
 	if slices.Equal(known, []string{""}) {
 		<-ctx.Done()
@@ -196,7 +198,7 @@ func (h *Holder) others(ctx context.Context, known []string) []string {
 	return known
 }
 
-// serve serves one node until ctx is done, or the node is gone: then what it had told of its runs is void at once.
+// serve serves one node until ctx is done, or the node is gone: then its messages about its runs are void at once.
 func (h *Holder) serve(ctx, gone context.Context, node string, slots int) error {
 	joining, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -238,7 +240,7 @@ func (h *Holder) newTerm(ctx context.Context, node string, slots int) *term {
 	return t
 }
 
-// begin makes a term one of those that count.
+// begin makes a term valid.
 func (h *Holder) begin(t *term) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -276,7 +278,7 @@ func (h *Holder) unwind(t *term) {
 	h.cfg.Host.Reset(generation, func(run core.RunID) bool { return own[run] })
 }
 
-// current returns the term with the node that has a run; nil: there is none.
+// current returns the term with the node that has a run, or nil if there is none.
 func (h *Holder) current(run core.RunID) *term {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -293,8 +295,8 @@ func (h *Holder) counts(t *term) bool {
 	return slices.Contains(h.terms, t)
 }
 
-// bind notes that a node tells of a run, which another one may have had before. While that one has a lease, one that
-// has no more than an attempt does not count.
+// bind notes that a node sends news of a run, which another one may have had before. While that one has a lease, a node
+// that has no more than an attempt does not count.
 func (h *Holder) bind(run core.RunID, t *term) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -319,8 +321,8 @@ func (t *term) has(run core.RunID) bool {
 	return t.leases[run] != nil || t.tasks[run] > 0
 }
 
-// Do implements body.EngineCalls. The node that made an attempt hears of its end, also if another one has the run by
-// now. That one gets the end as well: it does not know the attempt, so it refuses what the body has made of it.
+// Do implements body.EngineCalls. The node that made an attempt learns of its end, also if another one has the run by
+// now. That node gets the end as well: it does not know the attempt, so it refuses the body's reaction to it.
 func (h *Holder) Do(run core.RunID, _ *engine.Body, inputs []core.Input, done func(error)) {
 	t := h.current(run)
 	for _, in := range inputs {
@@ -362,7 +364,7 @@ func (h *Holder) Report(run core.RunID, in core.Input) {
 // Confirm implements body.EngineCalls. A term's reporter confirms what its node has made; other attempts have ended.
 func (h *Holder) Confirm(_ core.RunID, _ core.Input, done func(ended bool)) { go done(true) }
 
-// onEnded says that a call of a body has ended: its lease goes back, if it is that of the run still.
+// onEnded notes that a call of a body has ended: its lease is returned, if it is still that of the run.
 func (h *Holder) onEnded(run core.RunID, of any) {
 	l, told := of.(*held)
 	if !told || !l.term.forget(run, l) {
@@ -383,7 +385,7 @@ func (h *Holder) requestCall(run core.RunID, of any) {
 	}
 }
 
-// onStuck says that a body cannot go on.
+// onStuck reports that a body cannot go on.
 func (h *Holder) onStuck(run core.RunID, err error) {
 	h.put(up{Kind: upProblem, Run: run, Text: fmt.Sprintf("%v (in %s)", err, h.cfg.Name)})
 }
@@ -394,7 +396,7 @@ func (h *Holder) put(u up) {
 	}
 }
 
-// lease returns the lease that a run has; nil: none.
+// lease returns the lease that a run has, or nil if there is none.
 func (t *term) lease(run core.RunID) *held {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -50,7 +50,7 @@ type holder struct {
 	answers *answers
 }
 
-// tell queues something for the holder.
+// tell queues a message for the holder.
 func (h *holder) tell(d down) {
 	h.queue = append(h.queue, d)
 	h.sent++
@@ -99,7 +99,7 @@ func (k *Keeper) JoinBodies(ctx context.Context, r api.BodiesJoin) error {
 	return nil
 }
 
-// read reads what a process says of its workflows.
+// read reads a process's description of its workflows.
 func (k *Keeper) read(r *api.BodiesJoin) ([]*known, error) {
 	wrong := func(format string, args ...any) error {
 		return &api.Error{Code: api.CodeInvalid, Op: "serve", Message: fmt.Sprintf(format, args...)}
@@ -128,7 +128,7 @@ func (k *Keeper) read(r *api.BodiesJoin) ([]*known, error) {
 	return out, nil
 }
 
-// store keeps what is known of workflows, where it has changed.
+// store stores the descriptions of workflows that have changed.
 func (k *Keeper) store(ctx context.Context, all []*known) error {
 	if k.cfg.Documents == nil {
 		return nil
@@ -154,7 +154,7 @@ func (k *Keeper) store(ctx context.Context, all []*known) error {
 	return k.cfg.Documents.PutDocuments(ctx, changed...)
 }
 
-// says reports whether a document says of a workflow what is known of it.
+// says reports whether a document equals the description of a workflow.
 func says(document []byte, w *Served) bool {
 	before, err := decodeStored(document)
 	return err == nil && reflect.DeepEqual(workflowOf(&before), workflowOf(w))

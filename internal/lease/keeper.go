@@ -19,20 +19,20 @@ import (
 
 // KeeperConfig configures a keeper.
 type KeeperConfig struct {
-	// Documents keep what is known of workflows, so that runs can be started while nobody serves them. nil: it is
-	// known until the process ends.
+	// Documents store the descriptions of workflows, so that runs can be started while no process serves them. nil:
+	// they are kept until the process ends.
 	Documents journal.Documents
 	// Silence is how long a holder may be silent before its leases end and its attempts are lost. Default 10s: what a
 	// body may take by default.
 	Silence time.Duration
 	Now     func() core.Time // the engine's clock; required
-	Log     *slog.Logger     // nil: nothing is logged
+	Log     *slog.Logger     // nil if nothing is logged
 }
 
 // Keeper leases runs to the processes that serve their workflows. For an engine it is the bodies of a kind, and the
 // workers of their local steps and hooks.
 type Keeper struct {
-	kind.Base // the processes execute the steps, and what they leave behind is theirs
+	kind.Base // the processes execute the steps, and have to clean up after them
 
 	cfg    KeeperConfig
 	engine body.EngineCalls
@@ -60,7 +60,7 @@ var (
 	_ api.Bodies    = (*Keeper)(nil)
 )
 
-// known is a workflow that somebody serves or has served.
+// known is a workflow that a process serves or has served.
 type known struct {
 	Served
 	body *body.Function
@@ -72,7 +72,7 @@ type lease struct {
 	holder *holder
 	body   *engine.Body
 	sent   int                    // news and updates
-	ended  map[core.StepID]end    // steps, as the body was told
+	ended  map[core.StepID]end    // steps, as the body learned of them
 	named  map[core.StepID]string // recorded local steps that had not ended when it began
 	ready  map[string]bool        // local steps whose functions the call of the body has
 }
@@ -106,7 +106,7 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 	}
 }
 
-// Attach tells the keeper its engine.
+// Attach gives the keeper its engine.
 func (k *Keeper) Attach(e body.EngineCalls) { k.engine = e }
 
 // Compile makes the definition of a workflow that is a Go function.
@@ -123,7 +123,7 @@ func (k *Keeper) workflow(name string) *body.Function {
 	return nil
 }
 
-// Find returns the definition of a workflow that somebody serves or has served. Errors: CodeNotFound.
+// Find returns the definition of a workflow that a process serves or has served. Errors: CodeNotFound.
 func (k *Keeper) Find(name string) (journal.Definition, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -210,7 +210,7 @@ func (k *Keeper) begin(n engine.News) {
 	}
 }
 
-// choose returns the holder of a workflow that has the fewest leases; nil: nobody serves it.
+// choose returns the holder of a workflow that has the fewest leases, or nil if no process serves it.
 func (k *Keeper) choose(workflow string) (best *holder) {
 	for _, h := range k.holders {
 		if h.leaving || !h.serves[workflow] {
@@ -231,7 +231,7 @@ func (k *Keeper) end(run core.RunID, l *lease) {
 	l.holder.tell(down{Kind: downEnd, Run: run, Lease: l.number})
 }
 
-// learn notes what the body is told.
+// learn notes the news that are sent to the body.
 func (l *lease) learn(n *engine.News) {
 	for i := range n.Steps {
 		s := &n.Steps[i]
@@ -243,8 +243,8 @@ func (l *lease) learn(n *engine.News) {
 	}
 }
 
-// contradicted reports whether a step did not end as the body was told. The body would find that itself, but the
-// decisions that it makes before it hears of that must not be taken.
+// contradicted reports whether a step did not end as the body was told. The body would find that itself, but its
+// decisions before it learns of that must not be taken.
 func (l *lease) contradicted(n *engine.News) bool {
 	for i := range n.Steps {
 		s := &n.Steps[i]
@@ -273,7 +273,7 @@ func (k *Keeper) CanBegin(run core.RunID, workflow, step, taskType string) bool 
 		k.waiting[run] = workflow
 		return false
 	}
-	k.engine.Consult(run) // the body is called, and says when it comes to the step
+	k.engine.Consult(run) // the body is called, and reports when it reaches the step
 	return false
 }
 
@@ -385,7 +385,7 @@ func (k *Keeper) Revoke(tok core.Token, why policy.Kind) {
 	k.engine.Report(tok.Run, core.TaskStopped{Step: tok.Step, Attempt: tok.Attempt})
 }
 
-// Drain lets all holders that wait for news go, and gives them no more. What they decide is still taken.
+// Drain releases all holders that wait for news, and gives them no more. What they decide is still taken.
 func (k *Keeper) Drain() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -409,7 +409,7 @@ var errDrained = &api.Error{
 	Code: api.CodeClosed, Op: "serve", Message: "the server stops", Hint: "ask again when it runs again",
 }
 
-// Load reads what is stored of workflows.
+// Load reads the stored descriptions of workflows.
 func (k *Keeper) Load(ctx context.Context) error {
 	if k.cfg.Documents == nil {
 		return nil

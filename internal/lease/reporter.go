@@ -5,7 +5,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// reporter takes what the pool of a term reports. The node of the term has made the attempts, so it hears of them,
+// reporter takes what the pool of a term reports. The node of the term has made the attempts, so it learns of them,
 // whichever node has the run by now. What comes after the term is void.
 type reporter struct {
 	*body.Host
@@ -33,8 +33,8 @@ func (r reporter) Confirm(run core.RunID, in core.Input, done func(ended bool)) 
 	r.term.put(outgoing{up{Kind: upConfirm, Run: run, Inputs: []core.Input{in}}, func(err error) { done(err != nil) }})
 }
 
-// report tells the node of a report on an attempt that it has made. The attempt counts as at work until then, so that a
-// process that leaves does not say before that nothing is.
+// report tells the node about a report on one of its attempts. The attempt counts as at work until then, so that a
+// process that leaves does not report before that it is idle.
 func (t *term) report(run core.RunID, in core.Input) {
 	t.put(outgoing{up: up{Kind: upReport, Run: run, Inputs: []core.Input{in}}})
 	t.ended(run, in)

@@ -31,8 +31,8 @@ func (h *holder) roomOf(taskType string) *room {
 	return &h.steps
 }
 
-// place returns the holder at which an attempt can begin: where the run's body is, and for a hook anybody who has it,
-// if possible with a free slot. nil: there is none.
+// place returns the holder at which an attempt can begin: where the run's body is, and for a hook any holder that has
+// it, if possible with a free slot; nil if there is none.
 func (k *Keeper) place(run core.RunID, workflow, taskType string) *holder {
 	if l := k.leases[run]; l != nil {
 		return l.holder
@@ -55,7 +55,7 @@ func (k *Keeper) Claim(tok core.Token, workflow, taskType string) bool {
 	defer k.mu.Unlock()
 	h := k.place(tok.Run, workflow, taskType)
 	if h == nil {
-		return true // nobody serves it any more, which Dispatch reports
+		return true // no process serves it any longer, which Dispatch reports
 	}
 	r := h.roomOf(taskType)
 	if r.used >= h.slots {
@@ -111,8 +111,8 @@ const (
 	wokenAgain = 50 * time.Millisecond
 )
 
-// wake wakes some attempts that wait for a free slot. Some of them may wait no more, so it wakes more than there are
-// slots, and looks again a little later: all of a thousand at each end of an attempt would be too many.
+// wake wakes some attempts that wait for a free slot. Some of them may no longer wait, so it wakes more than there are
+// slots, and looks again a little later: waking all of a thousand at each end of an attempt would be too many.
 func (k *Keeper) wake(c claim) {
 	h, r := c.holder, c.room
 	free := h.slots - r.used

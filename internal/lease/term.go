@@ -38,7 +38,7 @@ func (t *term) join(ctx context.Context) error {
 	}
 }
 
-// serve works until ctx is done and everything has ended, or the server does not know the process any more.
+// serve works until ctx is done and everything has ended, or the server no longer knows the process.
 func (t *term) serve(ctx context.Context) error {
 	var work sync.WaitGroup
 	work.Go(func() { t.end(t.take()) })
@@ -54,7 +54,7 @@ func (t *term) serve(ctx context.Context) error {
 	}
 }
 
-// leave lets others go on with the runs, and waits until the attempts have ended.
+// leave lets others continue the runs, and waits until the attempts have ended.
 func (t *term) leave() {
 	t.put(outgoing{up: up{Kind: upLeave}})
 	drained := time.NewTimer(t.holder.cfg.DrainWithin)
@@ -125,7 +125,7 @@ func (t *term) take() error {
 	return context.Cause(t.ctx)
 }
 
-// deliver carries out what the server tells.
+// deliver carries out the server's messages.
 func (t *term) deliver(d *down) {
 	h := t.holder
 	h.calls.Lock()
@@ -162,8 +162,8 @@ func (t *term) deliver(d *down) {
 	}
 }
 
-// begin begins a lease. It takes the place of the one that the run has, of this node or of another one. That node is
-// told, and begins another one if it has the run after all: what a node said before it lost the run may come late.
+// begin begins a lease. It replaces the lease that the run has, of this node or of another one. That node is told, and
+// begins another one if it has the run after all: messages that a node sent before it lost the run may arrive late.
 func (t *term) begin(d *down) {
 	h := t.holder
 	for _, before := range []*term{t, h.current(d.Run)} {
@@ -188,7 +188,7 @@ func (t *term) begin(d *down) {
 	l.seen.Add(1)
 }
 
-// give tells the server what was decided, until the term ends.
+// give sends the decisions to the server, until the term ends.
 func (t *term) give() error {
 	for number := uint64(1); ; {
 		batch := t.next()
@@ -229,7 +229,7 @@ func (t *term) give() error {
 	}
 }
 
-// next waits for something to tell; nil: the term has ended.
+// next waits for a message to send; nil: the term has ended.
 func (t *term) next() []outgoing {
 	for {
 		t.mu.Lock()
@@ -251,7 +251,7 @@ func (t *term) next() []outgoing {
 	}
 }
 
-// putBack puts what was too much for one request before what has come since.
+// putBack puts messages that did not fit into one request before the newer ones.
 func (t *term) putBack(rest []outgoing) {
 	if len(rest) == 0 {
 		return

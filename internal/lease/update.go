@@ -71,7 +71,7 @@ func (a *asked) Refused() *policy.Failure {
 	return a.refused
 }
 
-// offer tells the body of an update.
+// offer sends the update to the body.
 func (l *lease) offer(a *asked) {
 	if a.offered && a.refused == nil {
 		l.sent++
@@ -140,7 +140,7 @@ func (s Updates) open(ctx context.Context, reply *body.Reply, u api.Update) erro
 	return err
 }
 
-// serves reports whether the run's workflow is one that somebody serves or has served.
+// serves reports whether a process serves or has served the run's workflow.
 func (k *Keeper) serves(workflow string, definition core.DefinitionID) bool {
 	d, err := k.Find(workflow)
 	return err == nil && d.ID == definition

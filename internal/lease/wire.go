@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Served is what a server has to know of a workflow whose function is in another process.
+// Served is a server's description of a workflow whose function is in another process.
 type Served struct {
 	Definition     journal.Definition
 	Hooks          map[string]*core.StepSpec
@@ -45,10 +45,10 @@ func (w *Served) body() (*body.Function, error) {
 	return out, nil
 }
 
-// version is the version of all that is told and stored.
+// version is the version of all messages and stored forms.
 const version = api.BodiesVersion
 
-// downKind says what a holder is told.
+// downKind is the kind of a message to a holder.
 type downKind uint8
 
 const (
@@ -61,36 +61,36 @@ const (
 	downRevoke                 // an attempt has ended: stop its work
 )
 
-// down is one thing that a holder is told.
+// down is one message to a holder.
 type down struct {
 	Kind   downKind
 	Run    core.RunID
 	Lease  uint64
 	News   *engine.News  // the news, for begin and news
 	Task   *core.Task    // the task, for task
-	Left   time.Duration // the time until the task's deadline; 0: it has none
+	Left   time.Duration // the time until the task's deadline; 0 if it has none
 	Update *body.Update  // the update, for offer
 	Token  core.Token    // the token, for revoke
 	Why    policy.Kind   // the reason, for revoke
 }
 
-// upKind says what a holder tells.
+// upKind is the kind of a message of a holder.
 type upKind uint8
 
 const (
 	upDecide  upKind = iota // the body has decided, and attempts have ended
 	upReport                // a report on an attempt
-	upConfirm               // the same, and the answer says whether the attempt goes on
-	upBegin                 // the body has come to a recorded step, whose attempts may begin
-	upConsult               // tell everything of the run
+	upConfirm               // the same, and the answer tells whether the attempt goes on
+	upBegin                 // the body has reached a recorded step, whose attempts may begin
+	upConsult               // send all news of the run
 	upEnd                   // the call of the body has ended, and the lease with it
 	upRefuse                // the body does not accept an update
 	upProblem               // why the body cannot go on
 	upLeave                 // all leases end; attempts go on
-	upGone                  // nothing is at work any more
+	upGone                  // nothing is at work any longer
 )
 
-// up is one thing that a holder tells.
+// up is one message of a holder.
 type up struct {
 	Kind    upKind
 	Run     core.RunID
@@ -103,7 +103,7 @@ type up struct {
 	Failure *policy.Failure // the failure, for refuse
 }
 
-// encodedMost is how many bytes are sent at once, if that is not one thing alone.
+// encodedMost is how many bytes are sent at once, unless a single message is larger.
 const encodedMost = 2 << 20
 
 // encodeSome writes as many of all as one request or answer can have, in a list, and returns how many these are.
@@ -162,7 +162,7 @@ func decodeWorkflows(text []byte) ([]Served, error) {
 	return all, notUnderstood(err)
 }
 
-// encodeStored writes a workflow as it is stored.
+// encodeStored writes a workflow in its stored form.
 func encodeStored(w *Served) ([]byte, error) {
 	return json.Marshal(api.StoredBodyWorkflow{Version: version, Workflow: workflowOf(w)}, json.Deterministic(true))
 }

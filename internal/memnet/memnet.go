@@ -1,5 +1,5 @@
 // Package memnet is a network within the process of a test. Connections over it are in memory, so that virtual time
-// passes while nobody says anything.
+// passes while they are idle.
 package memnet
 
 import (

@@ -30,7 +30,7 @@ type Metrics struct {
 	timerLag, commitDuration                                prometheus.Observer
 }
 
-// families are what is counted for each namespace. Their first label is its name.
+// families are the metrics of each namespace. Their first label is its name.
 type families struct {
 	runsStarted, runsEnded, attempts, retries, stops, held *prometheus.CounterVec
 	commitEntries, commitBytes                             *prometheus.CounterVec
@@ -38,7 +38,7 @@ type families struct {
 	timerLag, commitDuration, requests                     *prometheus.HistogramVec
 }
 
-// namespaceLabel is on everything but what concerns the process as a whole.
+// namespaceLabel is on all metrics except those of the process as a whole.
 const namespaceLabel = "namespace"
 
 // The long scale reaches days; the quick one begins at half a millisecond.
@@ -115,7 +115,7 @@ func added[C prometheus.Collector](m *Metrics, c C) C {
 	return c
 }
 
-// Only serves what concerns one namespace.
+// Only serves the metrics of one namespace.
 func (m *Metrics) Only(namespace string) http.Handler {
 	gather := func() ([]*dto.MetricFamily, error) {
 		all, err := m.registry.Gather()
@@ -135,10 +135,10 @@ func (m *Metrics) Only(namespace string) http.Handler {
 	return promhttp.HandlerFor(prometheus.GathererFunc(gather), promhttp.HandlerOpts{})
 }
 
-// ServeHTTP serves the metrics of all namespaces in the format that Prometheus reads.
+// ServeHTTP serves the metrics of all namespaces in Prometheus's format.
 func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.handler.ServeHTTP(w, r) }
 
-// Request counts a request that was answered. route is a route's pattern, never a path; empty: there was none for it.
+// Request counts a request that was answered. route is a route's pattern, never a path, empty if there was none for it.
 func (m *Metrics) Request(method, route string, status int, took time.Duration) {
 	if route == "" {
 		method, route = "", "none" // a caller may have made it up
@@ -203,7 +203,7 @@ func (m *Metrics) attemptEnded(o *engine.Observation, rec core.AttemptEnded) {
 	}
 }
 
-// service returns the name of the service that a step uses; empty: none.
+// service returns the name of the service that a step uses, empty if there is none.
 func service(o *engine.Observation) string {
 	if o.Spec == nil || o.Spec.Share == nil {
 		return ""

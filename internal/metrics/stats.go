@@ -48,14 +48,14 @@ func (m *Metrics) ReadCertificate(left func() time.Duration) {
 	}, func() float64 { return left().Seconds() }))
 }
 
-// queues tell who waits for workers when they are asked.
+// queues report the waiting attempts when they are collected.
 type queues struct {
 	read      func(context.Context) ([]engine.QueueStats, error)
 	namespace string
 }
 
-// readTime is how long the metrics wait for the engine's answer. Without one the numbers of queues are missing: whoever
-// reads the metrics wants the others all the more then.
+// readTime is how long the metrics wait for the engine's answer. Without an answer the numbers of queues are missing:
+// the other metrics are all the more important then.
 const readTime = 500 * time.Millisecond
 
 // ReadQueues lets the metrics ask an engine for its task queues each time they are read.
@@ -63,7 +63,7 @@ func (m *Metrics) ReadQueues(read func(context.Context) ([]engine.QueueStats, er
 	m.registry.MustRegister(&queues{read, m.namespace})
 }
 
-// Describe implements prometheus.Collector. It tells nothing, because queues come and go.
+// Describe implements prometheus.Collector. It describes nothing, because queues come and go.
 func (q *queues) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -72,7 +72,7 @@ func (q *queues) Collect(to chan<- prometheus.Metric) {
 	defer cancel()
 	all, err := q.read(ctx)
 	if err != nil {
-		return // the engine says in its log what is wrong with it
+		return // the engine logs what is wrong with it
 	}
 	labels, of := []string{"queue", "type"}, prometheus.Labels{namespaceLabel: q.namespace}
 	depth := prometheus.NewDesc("pawl_queue_depth", "Attempts that wait for a worker, by task queue.", labels, of)
@@ -87,7 +87,7 @@ func (q *queues) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// webhooks tell what has become of deliveries when they are asked.
+// webhooks report the results of deliveries when they are collected.
 type webhooks struct {
 	counts    func() []api.WebhookCounts
 	namespace string
@@ -98,7 +98,7 @@ func (m *Metrics) ReadWebhooks(counts func() []api.WebhookCounts) {
 	m.registry.MustRegister(&webhooks{counts, m.namespace})
 }
 
-// Describe implements prometheus.Collector. It tells nothing, because webhooks come and go.
+// Describe implements prometheus.Collector. It describes nothing, because webhooks come and go.
 func (w *webhooks) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.

@@ -1,5 +1,5 @@
-// Package naming has the rules for the texts by which callers name what they start, send and look for. Who takes such a
-// text checks it here, so that it is the same one wherever it is sent and stored.
+// Package naming has the rules for the texts by which callers name what they start, send and look for. Every receiver
+// of such a text checks it here, so that it is the same wherever it is sent and stored.
 package naming
 
 import (
@@ -54,8 +54,8 @@ func Item(text string) (step, item string, ok bool) {
 	return step, item, inBrackets && closed && item != "" && notNumber != nil
 }
 
-// Check refuses a text that is longer than most bytes, or that is another one after it was sent or stored: what is not
-// UTF-8 becomes something else in JSON, and PostgreSQL has no NUL. what says what the text is.
+// Check refuses a text that is longer than most bytes, or that would change when it is sent or stored: invalid UTF-8
+// becomes something else in JSON, and PostgreSQL has no NUL. what names the text in the error.
 func Check(what, text string, most int) error {
 	switch {
 	case len(text) > most:

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// maxWord bounds the words that are compared: a longer one is no misspelling, and the comparison would take long.
+// maxWord limits the words that are compared: a longer one is not a misspelling, and the comparison would take long.
 const maxWord = 64
 
 // Hint names the known word that a misspelt one was most likely meant to be: did you mean "retry"? It is empty if none

@@ -4,7 +4,7 @@ package nightly
 
 import "testing"
 
-// Only skips a test under -short. The reason says what makes it long: "it kills processes for a while".
+// Only skips a test under -short. The reason explains why it is long: "it kills processes for a while".
 func Only(t testing.TB, reason string) {
 	t.Helper()
 	if testing.Short() {
@@ -20,8 +20,8 @@ func Few(few, all int) int {
 	return all
 }
 
-// Weekly skips a test that nobody has asked for by its flag. The target is the one of the Makefile that does; make
-// weekly runs it.
+// Weekly skips a test that was not requested by its flag. The target is the one of the Makefile that runs it, as make
+// weekly does.
 func Weekly(t testing.TB, asked bool, target string) {
 	t.Helper()
 	if !asked {

@@ -26,19 +26,19 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// Config says what a node is made of.
+// Config specifies what a node is made of.
 type Config struct {
-	// Engine configures the engine. It needs a Journal. The plugins replace those of its Kinds that they know.
+	// Engine configures the engine. It needs a Journal. The plugins replace those kinds of Kinds that they know.
 	Engine engine.Config
 	// CloseJournal makes the node close the journal when it closes, and when New fails.
 	CloseJournal bool
 	// Plugins are kinds of workflows that bring what executes their steps.
 	Plugins []kind.Plugin
-	// Registered finds the workflows that the process knows by name; nil: it knows none.
+	// Registered finds the workflows that the process knows by name; nil if it knows none.
 	Registered func(name string) (journal.Definition, error)
 	// Processes configures the executors of the plugins. Its Owner marks the processes of steps. When a node was
-	// killed, the next one finds its processes by this mark and ends them, before it makes another attempt. Empty:
-	// nobody looks for such processes.
+	// killed, the next one finds its processes by this mark and ends them, before it makes another attempt. Empty: such
+	// processes are not looked for.
 	Processes worker.ExecConfig
 	// CloseWithin is how long attempts may take to stop when the node closes. Default 30s.
 	CloseWithin time.Duration
@@ -83,7 +83,7 @@ func New(cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// DrainPlugins answers those who wait for what plugins give, such as news of runs.
+// DrainPlugins answers the waiting callers of plugins, such as those that wait for news of runs.
 func (n *Node) DrainPlugins() {
 	for _, p := range n.cfg.Plugins {
 		p.Drain()
@@ -206,7 +206,7 @@ func (n *Node) Executes(queue, taskType string) bool {
 // Open ends what a killed node left running, recovers the runs and starts to work. ctx applies to the opening only;
 // the node works until Close. Call Close after an error, too.
 func (n *Node) Open(ctx context.Context) error {
-	if n.cfg.Engine.Now == nil { // the clock goes by itself
+	if n.cfg.Engine.Now == nil { // the clock runs
 		if err := virtual.Refuse(ctx, n.cfg.Engine.Journal); err != nil {
 			return err
 		}
@@ -217,8 +217,8 @@ func (n *Node) Open(ctx context.Context) error {
 // drainLook is how often Drain looks whether attempts still run.
 const drainLook = 5 * time.Millisecond
 
-// Drain starts no more attempts, and waits until those that run have ended or ctx is done. Runs go on as far as they
-// need no attempt. Call Close afterwards.
+// Drain starts no more attempts, and waits until the running ones have ended or ctx is done. Runs go on until they need
+// an attempt. Call Close afterwards.
 func (n *Node) Drain(ctx context.Context) error {
 	n.mu.Lock()
 	n.closed = true

@@ -57,7 +57,7 @@ type executor struct {
 	began chan struct{}
 }
 
-func (x executor) Execute(ctx context.Context, _ core.Task, _ worker.Alive) worker.Result {
+func (x executor) Execute(ctx context.Context, _ *core.Task, _ worker.Alive) worker.Result {
 	close(x.began)
 	<-ctx.Done()
 	*x.order = append(*x.order, "attempt")

@@ -18,20 +18,20 @@ type Makers struct {
 
 var makers Makers
 
-// Register tells how the options are made. Package pawl does so before any other code runs.
+// Register sets the functions that make the options. Package pawl does so before any other code runs.
 func Register(m Makers) { makers = m }
 
 // Cron returns the option of a workflow, a pawl.Option, that starts run after run within one chain. Everybody but
 // Temporal has schedules.
 func Cron(w cron.Written) any { return makers.Cron(w) }
 
-// Document returns the option, a pawl.Option, that makes a workflow of a document, a *kind.Foreign, instead of a
-// function. err is what is wrong with the document.
+// Document returns the option, a pawl.Option, that makes a workflow from a document, a *kind.Foreign, instead of a
+// function. err is the error of the document.
 func Document(document any, err error) any { return makers.Document(document, err) }
 
-// Several returns several options, a []pawl.Option, as one. err is what is wrong with them.
+// Several returns several options, a []pawl.Option, as one. err is their error.
 func Several(options any, err error) any { return makers.Several(options, err) }
 
 // Policy returns the option of a step, a pawl.StepOption, that sets its whole policy. Options after it in the list
-// replace a part of it. err is what is wrong with the policy.
+// replace a part of it. err is the error of the policy.
 func Policy(p policy.Policy, err error) any { return makers.Policy(p, err) }

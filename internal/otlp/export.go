@@ -69,7 +69,7 @@ func (e *exporter) Shutdown(context.Context) error {
 	return nil
 }
 
-// request makes a request of spans, by what made them.
+// request makes a request from spans, grouped by their source.
 func request(spans []sdktrace.ReadOnlySpan) *collector.ExportTraceServiceRequest {
 	of := &pb.ResourceSpans{
 		Resource: &resource.Resource{Attributes: attributes(spans[0].Resource().Attributes())},

@@ -1,4 +1,4 @@
-// Package otlp makes OpenTelemetry's spans of what an engine records, and sends them to a collector. A run and each of
+// Package otlp makes OpenTelemetry's spans from an engine's records, and sends them to a collector. A run and each of
 // its attempts have a span, which is made when they have ended. See ADR 90.
 package otlp
 
@@ -33,11 +33,11 @@ type Tracer struct {
 	tracer   trace.Tracer
 }
 
-// wantedProtocol is the only one that is spoken.
+// wantedProtocol is the only supported one.
 const wantedProtocol = "http/protobuf"
 
-// Open returns a tracer if the environment names a collector, by the variables that OpenTelemetry has for it; else
-// nil. version is the program's version. What cannot be sent is logged.
+// Open returns a tracer if the environment names a collector, in OpenTelemetry's variables; else nil. version is the
+// program's version. What cannot be sent is logged.
 func Open(ctx context.Context, version string, log *slog.Logger) (*Tracer, error) {
 	if os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return nil, nil
@@ -62,7 +62,7 @@ func over(options ...sdktrace.TracerProviderOption) *Tracer {
 	return &Tracer{p, p.Tracer("github.com/pawl-dev/pawl")}
 }
 
-// exporterOf returns what sends to the collector that the environment names; nil: it names none.
+// exporterOf returns what sends to the collector that the environment names, or nil if it names none.
 func exporterOf(env func(string) string) (*exporter, error) {
 	one := func(name string) (value, variable string) {
 		for _, variable := range []string{"OTEL_EXPORTER_OTLP_TRACES_" + name, "OTEL_EXPORTER_OTLP_" + name} {
@@ -111,10 +111,10 @@ func exporterOf(env func(string) string) (*exporter, error) {
 	return e, nil
 }
 
-// Close sends what is left.
+// Close sends the remaining spans.
 func (t *Tracer) Close(ctx context.Context) error { return t.provider.Shutdown(ctx) }
 
-// Observer returns an observer that makes spans of what next is told, too.
+// Observer returns an observer that makes spans and passes everything to next, too.
 func (t *Tracer) Observer(next engine.Observer) engine.Observer {
 	out := next
 	out.Recorded = func(o *engine.Observation) {
@@ -132,7 +132,7 @@ func (t *Tracer) Observer(next engine.Observer) engine.Observer {
 	return out
 }
 
-// Parent returns the W3C traceparent for what an attempt calls or starts.
+// Parent returns the W3C traceparent for calls and starts of an attempt.
 func (t *Tracer) Parent(task core.Task) string {
 	run := trace.SpanContextFromContext(traces.Within(caller(task.Headers), task.Token.Run.String()))
 	carrier := propagation.MapCarrier{}
@@ -169,7 +169,7 @@ func (t *Tracer) run(o *engine.Observation, rec core.RunEnded) {
 	end(span, o.Failure, o.At)
 }
 
-// attempt makes the span of an attempt that has ended. Another one before it is linked: a wait lies between them.
+// attempt makes the span of an attempt that has ended. An earlier one is linked: there is a wait between them.
 func (t *Tracer) attempt(o *engine.Observation, rec core.AttemptEnded) {
 	if o.Attempt.Started == 0 {
 		return // it ended while it waited for a worker

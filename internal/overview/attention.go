@@ -1,4 +1,4 @@
-// Package overview tells what needs a person, grouped by its cause, and how the runs of a span of time went.
+// Package overview lists what needs a person, grouped by its cause, and summarizes how the runs of a period went.
 package overview
 
 import (
@@ -18,7 +18,7 @@ import (
 
 const (
 	mostRuns  = 500 // runs of one cause that are looked at
-	mostRead  = 24  // those of them that are read whole
+	mostRead  = 24  // those of them that are read in full
 	mostNamed = 100 // ids that a concern has
 	inARow    = 2   // runs of a schedule that failed one after the other before it is a concern
 	// failedWithin is how long a run that ended badly is a concern.
@@ -28,8 +28,8 @@ const (
 // Sources are where an overview looks.
 type Sources struct {
 	Runs     api.Reader
-	Webhooks api.Webhooks // nil: there are none
-	// Flows lists the flows that can be started by name; nil: there are none.
+	Webhooks api.Webhooks // nil if there are none
+	// Flows lists the flows that can be started by name, or returns nil if there are none.
 	Flows func(ctx context.Context) ([]api.Flow, error)
 	Stats func(ctx context.Context) (api.Stats, error) // nil: nothing is counted
 	// Minutes reads what was counted by minute; nil: nothing was.
@@ -73,14 +73,14 @@ func (l *looking) list(ctx context.Context, q api.Query) ([]api.RunSummary, erro
 	return page.Runs, err
 }
 
-// group is runs that have the same cause.
+// group is a set of runs that have the same cause.
 type group struct {
 	workflow string
 	text     string // the text of their failure, without numbers
 	runs     []api.RunSummary
 }
 
-// grouped joins runs of the same workflow with the same text of what is wrong, in the order in which they come.
+// grouped joins runs of the same workflow with the same problem text, in the order in which they come.
 func grouped(runs []api.RunSummary, text func(api.RunSummary) string) []*group {
 	var all []*group
 	by := map[[2]string]*group{}
@@ -96,12 +96,12 @@ func grouped(runs []api.RunSummary, text func(api.RunSummary) string) []*group {
 	return all
 }
 
-// numbers are what makes errors of the same kind differ: numbers and ids.
+// numbers are the parts in which errors of the same kind differ: numbers and ids.
 var numbers = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f-]*`)
 
 func alike(text string) string { return numbers.ReplaceAllString(text, "#") }
 
-// concern makes a concern of runs. said is what is said of them after their number.
+// concern makes a concern of runs. said is the text about them after their number.
 func (g *group) concern(cause string, level api.Level, one, several string) api.Concern {
 	c := api.Concern{Cause: cause, Level: level, Name: g.workflow, Runs: len(g.runs)}
 	for _, r := range g.runs[:min(len(g.runs), mostNamed)] {
@@ -136,7 +136,7 @@ func why(parts ...api.Part) *api.Saying {
 	return &s
 }
 
-// failed adds the runs that ended badly not long ago, those that failed alike together.
+// failed adds the runs that ended badly not long ago, with those of the same failure together.
 func (l *looking) failed(ctx context.Context) error {
 	runs, err := l.list(ctx, api.Query{
 		Phases: []api.RunPhase{api.RunFailed, api.RunTimedOut}, Top: true,
@@ -304,7 +304,7 @@ func (l *looking) webhooks(ctx context.Context) error {
 	return err
 }
 
-// undelivered returns the delivery of a webhook that was tried most often and has not ended; nil: there is none.
+// undelivered returns the delivery of a webhook that was tried most often and has not ended, or nil if there is none.
 func (l *looking) undelivered(ctx context.Context, w api.Webhook) *api.Delivery {
 	if w.Pending == 0 {
 		return nil

@@ -41,7 +41,7 @@ func (t *tally) add(r api.RunSummary) {
 	}
 }
 
-// figures returns what was counted, with how long the runs took that ended.
+// figures returns the counts, with how long the runs took that ended.
 func (t *tally) figures() api.Figures {
 	slices.Sort(t.took)
 	if n := len(t.took); n > 0 {
@@ -140,7 +140,7 @@ func (s Sources) each(ctx context.Context, q api.Query, fn func(api.RunSummary))
 	}
 }
 
-// atPresent adds what is open now.
+// atPresent adds the open runs.
 func (s Sources) atPresent(ctx context.Context, o *api.Overview) error {
 	open, err := s.Runs.Counts(ctx, api.Query{Top: true, Phases: []api.RunPhase{
 		api.RunPending, api.RunRunning, api.RunWaiting, api.RunPaused,

@@ -12,8 +12,8 @@ import (
 
 const mostSuggested = 10
 
-// Suggest returns ways to go on with the last term of a text that finds runs: keys, what stands behind them, and the
-// flows, labels and names of the newest runs.
+// Suggest returns ways to complete the last term of a search text: keys, their values, and the flows, labels and names
+// of the newest runs.
 func (s Sources) Suggest(ctx context.Context, text string) ([]api.Suggestion, error) {
 	term := lastTerm(text)
 	g := &suggesting{term: strings.ToLower(strings.ReplaceAll(term, `"`, "")), all: []api.Suggestion{}}
@@ -56,7 +56,7 @@ type suggesting struct {
 	all  []api.Suggestion
 }
 
-// add adds a term that goes on like the one that was written, or whose value does.
+// add adds a term that begins like the written one, or whose value does.
 func (g *suggesting) add(term, says string) {
 	lower := strings.ToLower(strings.ReplaceAll(term, `"`, ""))
 	_, value, _ := strings.Cut(lower, ":")
@@ -65,7 +65,7 @@ func (g *suggesting) add(term, says string) {
 	}
 }
 
-// addRuns adds the flows, labels and names of runs, those that stand at the most runs first.
+// addRuns adds the flows, labels and names of runs, the most frequent first.
 func (g *suggesting) addRuns(runs []api.RunSummary) {
 	flows, labels, ids := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, r := range runs {

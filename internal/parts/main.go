@@ -1,12 +1,11 @@
-// Command parts runs the parts of a check one after the other, goes on after one that has failed, and sums up at the
-// end: which parts failed, which tests, how long each part and the slowest tests took. Each part is a name and a
-// command:
+// Command parts runs the parts of a check one after the other, goes on after one that has failed, and prints a summary:
+// which parts failed, which tests, how long each part and the slowest tests took. Each part is a name and a command:
 //
 //	parts tests go test ./... : seeds make sim SEEDS=1000
 //
-// A plus in place of the colon runs a part beside the one before it; its output is shown when both have ended. Of a go
-// test it shows a line a package and what failed tests printed. With -log FILE it writes the output of go
-// test -json for all tests to a file.
+// A plus in place of the colon runs a part beside the one before it; its output is shown when both have ended. For a go
+// test it shows a line for each package and the output of failed tests. With -log FILE it writes the output of go test
+// -json for all tests to a file.
 package main
 
 import (
@@ -38,7 +37,7 @@ func main() {
 	}
 }
 
-// part is one named command and what came of it.
+// part is one named command and its result.
 type part struct {
 	name    string
 	command []string
@@ -47,7 +46,7 @@ type part struct {
 	tests   results // the results of a go test
 }
 
-// split reads parts from arguments, in which a colon or a plus stands between two of them. Parts of one list run beside
+// split reads parts from arguments, in which a colon or a plus is between two of them. Parts of one list run beside
 // each other.
 func split(args []string) [][]*part {
 	var all [][]*part
@@ -94,7 +93,7 @@ func together(parts []*part, out, log io.Writer) {
 	}
 }
 
-// held keeps what is written to it, by a command and by who reads what it tells, at the same time.
+// held keeps the output of a command, which it writes while another goroutine reads it.
 type held struct {
 	mu   sync.Mutex
 	text []byte
@@ -108,7 +107,7 @@ func (h *held) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// timed runs a part and keeps what came of it.
+// timed runs a part and keeps its result.
 func (p *part) timed(out, log io.Writer) {
 	fmt.Fprintf(out, "--> %s\n", p.name)
 	begun := time.Now()
@@ -141,7 +140,7 @@ func (p *part) run(out, log io.Writer) error {
 	return cmd.Wait()
 }
 
-// summary tells which parts and tests have failed, and where the time went. It reports whether all went well.
+// summary reports which parts and tests have failed, and where the time went. It reports whether all went well.
 func summary(all []*part, out io.Writer) bool {
 	ok := len(all) > 0
 	fmt.Fprintln(out)

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// module is what names of packages are shown without.
+// module is the prefix that is removed from the names of packages.
 const module = "github.com/pawl-dev/pawl"
 
 // event is a line of go test -json.
@@ -39,7 +39,7 @@ type timed struct {
 	seconds float64
 }
 
-// results is what a go test has told.
+// results is the output of a go test.
 type results struct {
 	passed, skipped int      // tests at the top
 	failed          []string // packages and tests
@@ -48,7 +48,7 @@ type results struct {
 	printed map[string][]string // the lines of each test that has not ended
 }
 
-// read reads what go test -json tells to its end, and shows packages and what failed tests printed.
+// read reads the output of go test -json to its end, and shows packages and the output of failed tests.
 func (r *results) read(told io.Reader, out io.Writer) {
 	r.printed = map[string][]string{}
 	lines := bufio.NewScanner(told)
@@ -56,12 +56,12 @@ func (r *results) read(told io.Reader, out io.Writer) {
 	for lines.Scan() {
 		var e event
 		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			fmt.Fprintln(out, lines.Text()) // go test itself has something to say
+			fmt.Fprintln(out, lines.Text()) // go test itself has a message
 			continue
 		}
 		r.take(e, out)
 	}
-	_, _ = io.Copy(out, told) // whatever came after a line that was too long: go test must not wait for a reader
+	_, _ = io.Copy(out, told) // the rest after a line that was too long: go test must not wait for a reader
 }
 
 // take takes one event.

@@ -13,13 +13,14 @@ import (
 )
 
 // Build builds the programs of packages, such as "./cmd/pawl", from the module's folder, and returns the folder in
-// which the programs are. They are built without C, as what is released.
+// which the programs are. They are built without C, as the released programs are.
 func Build(t testing.TB, packages ...string) string {
 	t.Helper()
 	return BuildIn(t, ".", packages...)
 }
 
-// BuildIn does as Build, in the folder of another module, such as "tools/issuer": what it needs is not in go.mod.
+// BuildIn works as Build, in the folder of another module, such as "tools/issuer", whose requirements are not in
+// go.mod.
 func BuildIn(t testing.TB, folder string, packages ...string) string {
 	t.Helper()
 	top, err := module()
@@ -30,13 +31,13 @@ func BuildIn(t testing.TB, folder string, packages ...string) string {
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// Another process may run a program while this one builds it: go build leaves alone what is up to date.
+	// Another process may run a program while this one builds it: go build does not touch up-to-date files.
 	unlock, err := lockedfile.MutexAt(filepath.Join(bin, ".lock")).Lock()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unlock()
-	args := []string{"build", "-buildvcs=false", "-o", bin + string(filepath.Separator)} // no commit makes them anew
+	args := []string{"build", "-buildvcs=false", "-o", bin + string(filepath.Separator)} // no commit changes them
 	build := exec.Command("go", append(args, packages...)...)
 	build.Dir, build.Env = filepath.Join(top, filepath.FromSlash(folder)), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

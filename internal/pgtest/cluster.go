@@ -51,8 +51,8 @@ type Server struct {
 // DSN returns a superuser's DSN. It stays the same when the server is restarted.
 func (s *Server) DSN() string { return s.c.dsn() }
 
-// Lease returns the setting of a lease that nodes can keep on this machine as it is now: a second, and more where it
-// took longer than that to make the server's files, which a quiet machine does in about that time.
+// Lease returns the setting of a lease that nodes can keep on this machine at its present speed: a second, and more if
+// it took longer than that to make the server's files, which a quiet machine does in about that time.
 func (s *Server) Lease() string {
 	return fmt.Sprintf("lease=%dms", max(time.Second, s.c.made).Milliseconds())
 }
@@ -216,7 +216,7 @@ func (c *cluster) stop() error {
 	return c.run(context.Background(), "pg_ctl", "--pgdata", c.data(), "--wait", "--mode", "fast", "stop")
 }
 
-// remove stops the server and removes all that it has written.
+// remove stops the server and removes everything that it has written.
 func (c *cluster) remove() error {
 	if c.dir == "" {
 		return nil
@@ -256,7 +256,7 @@ func freePort(ctx context.Context) (int, error) {
 	return strconv.Atoi(port)
 }
 
-// free reports whether nobody listens on a port.
+// free reports whether no process listens on a port.
 func free(ctx context.Context, port int) bool {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	return err == nil && l.Close() == nil
@@ -274,8 +274,8 @@ func (s *Server) Folder(path string) {
 	}
 }
 
-// Admit lets users connect from a network, such as 10.0.0.0/24, if the server listens there. A standby and a copy that
-// are made later do the same.
+// Admit allows users to connect from a network, such as 10.0.0.0/24, if the server listens there. A standby and a copy
+// that are made later do the same.
 func (s *Server) Admit(network string) {
 	s.t.Helper()
 	f, err := os.OpenFile(filepath.Join(s.c.data(), "pg_hba.conf"), os.O_WRONLY|os.O_APPEND, 0)

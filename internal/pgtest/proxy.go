@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Proxy stands between a program and a server and loses what passes, as a network does.
+// Proxy is between a program and a server and loses data, as a network does.
 type Proxy struct {
 	t      testing.TB
 	to     string // the server's address
@@ -23,7 +23,7 @@ type Proxy struct {
 	done  bool
 }
 
-// lose says what is lost next.
+// lose sets what is lost next.
 type lose uint8
 
 const (
@@ -81,14 +81,14 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Hold lets nothing pass until Release. Nobody is told.
+// Hold passes nothing on until Release. Nobody is told.
 func (p *Proxy) Hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.held = [2]chan struct{}{make(chan struct{}), make(chan struct{})}
 }
 
-// HoldReplies lets requests pass, and no replies until Release.
+// HoldReplies passes requests on, and no replies until Release.
 func (p *Proxy) HoldReplies() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,7 +180,7 @@ func (p *Proxy) close(conns ...net.Conn) {
 	}
 }
 
-// pump passes on what comes from one side, until something is lost. It returns the part to keep.
+// pump passes on the data of one side, until something is lost. It returns the part to keep.
 func (p *Proxy) pump(to, from net.Conn, replies bool) []byte {
 	buf := make([]byte, 64<<10)
 	for {

@@ -15,8 +15,8 @@ var (
 )
 
 // Share makes Start give all tests of a package the same cluster, which the first of them starts. A TestMain calls it,
-// and calls stop when the tests have ended. The cluster may have additional settings, as those of StartServer. Where no
-// test is about what is left after the end of the shared cluster, "-c", "fsync=off" saves much time.
+// and calls stop when the tests have ended. The cluster may have additional settings, as those of StartServer. If no
+// test needs the data after the end of the shared cluster, "-c", "fsync=off" saves much time.
 func Share(settings ...string) (stop func() error) {
 	sharing, sharedWith = true, settings
 	return func() error { return shared.remove() }
@@ -27,7 +27,7 @@ func sharedServer(t testing.TB) (dsn string) {
 	mu.Lock()
 	defer mu.Unlock()
 	if !started {
-		shared.launch(t, sharedWith...) // does not return if it cannot: the next test tries, and says why it cannot
+		shared.launch(t, sharedWith...) // does not return if it cannot: the next test tries, and reports why it cannot
 		started = true
 	}
 	return shared.dsn()

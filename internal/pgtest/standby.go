@@ -28,7 +28,7 @@ func (s *Server) StandbyAt(killed *Server) *Server {
 	return standby
 }
 
-// Copy makes a server of the data as it is now, as a restored backup has it. Start starts it. The options are those of
+// Copy makes a server of the present data, like a restored backup. Start starts it. The options are those of
 // pg_basebackup.
 func (s *Server) Copy(options ...string) *Server {
 	s.t.Helper()
@@ -97,7 +97,7 @@ func (s *Server) Kill() {
 	if err == nil {
 		err = p.Kill()
 	}
-	// The server's other processes see by themselves that it is gone, and nobody can start where its file is.
+	// The server's other processes notice on their own that it is gone, and no server can start where its file is.
 	if err = errors.Join(err, os.Remove(path)); err != nil {
 		s.t.Fatal(err)
 	}

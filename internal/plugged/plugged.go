@@ -1,5 +1,6 @@
-// Package plugged calls what a program plugs into the engine, such as its log handler and its propagators. A panic
-// there ends neither the process nor a run: it is an error of the call, or a line of the log is lost.
+// Package plugged calls the functions that a program plugs into the engine, such as its log handler and its
+// propagators. A panic there ends neither the process nor a run: it is an error of the call, or a line of the log is
+// lost.
 package plugged
 
 import (
@@ -16,8 +17,8 @@ type Propagator interface {
 	ToHeaders(ctx context.Context) map[string]string
 }
 
-// Headers returns the headers of a start: what the context holds, replaced by those that are given. Errors: CodeInvalid
-// (a propagator panicked).
+// Headers returns the headers of a start: those in the context, replaced by the given ones. Errors: CodeInvalid (a
+// propagator panicked).
 func Headers[P Propagator](ctx context.Context, all []P, given map[string]string) (map[string]string, error) {
 	if len(all) == 0 {
 		return given, nil
@@ -47,7 +48,7 @@ func toHeaders(ctx context.Context, p Propagator) (said map[string]string, err e
 	return p.ToHeaders(ctx), nil
 }
 
-// Log returns a log whose handler may panic: slog ignores the error that becomes of it, and the line is lost.
+// Log returns a log whose handler may panic: slog ignores the resulting error, and the line is lost.
 func Log(l *slog.Logger) *slog.Logger { return slog.New(handler{l.Handler()}) }
 
 type handler struct{ slog.Handler }

@@ -1,6 +1,6 @@
 // Package relay is the door between an engine and package outbox, for journals that keep what callers write within
-// transactions of their own. Package outbox registers what delivers such messages, as drivers of database/sql do; the
-// root package begins it with each engine. So the root package need not link what only PostgreSQL needs.
+// transactions of their own. Package outbox registers a relay that delivers such messages, as drivers of database/sql
+// do; the root package begins it with each engine. So the root package need not link what only PostgreSQL needs.
 package relay
 
 import (
@@ -24,18 +24,18 @@ type Journal interface {
 	Outbox() Table
 }
 
-// Setting is what the relay of an engine has to know.
+// Setting is the data that the relay of an engine needs.
 type Setting struct {
 	Table
 	MaxPayload  int
 	Propagators any // a []pawl.Propagator
 	Log         *slog.Logger
-	// Turn reports whether this engine delivers, where it is one of several on its journal. nil: it is the only one.
+	// Turn reports whether this engine delivers, if it is one of several on its journal. nil: it is the only one.
 	Turn func() bool
 }
 
-// Relay delivers messages to an engine, a pawl.Client, until stop is called. stop returns when nothing is being
-// delivered any more.
+// Relay delivers messages to an engine, a pawl.Client, until stop is called. stop returns when no delivery is in
+// progress any longer.
 type Relay func(ctx context.Context, engine any, s Setting) (stop func())
 
 var registered struct {

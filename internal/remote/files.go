@@ -31,7 +31,7 @@ type FileTask struct {
 }
 
 // Execute implements worker.Executor.
-func (f FileTask) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
+func (f FileTask) Execute(ctx context.Context, t *core.Task, alive worker.Alive) worker.Result {
 	folder, err := os.MkdirTemp("", "pawl-files-*")
 	if err != nil {
 		return worker.Result{Failure: worker.NotKept(ctx, err)}
@@ -42,7 +42,7 @@ func (f FileTask) Execute(ctx context.Context, t core.Task, alive worker.Alive) 
 	if err := a.take(ctx, folder, taken); err != nil {
 		return worker.Result{Failure: worker.NotKept(ctx, err)}
 	}
-	res := f.Work(ctx, t, folder, alive)
+	res := f.Work(ctx, *t, folder, alive)
 	if ctx.Err() != nil || res.Abandoned {
 		return res
 	}
@@ -56,8 +56,8 @@ func (f FileTask) Execute(ctx context.Context, t core.Task, alive worker.Alive) 
 	return res
 }
 
-// filesOf returns the files that the input of a task names as those of other steps. An input that means something else
-// by that word names none.
+// filesOf returns the files of other steps that the input of a task names. An input that means something else by that
+// word names none.
 func filesOf(input []byte) []artifact.File {
 	var in struct {
 		Artifacts json.RawMessage `json:"artifacts"`
@@ -90,7 +90,7 @@ func (a fileAttempt) take(ctx context.Context, folder string, files []artifact.F
 	})
 }
 
-// keep keeps what is in the folder but was not taken.
+// keep keeps files in the folder that were not taken.
 func (a fileAttempt) keep(ctx context.Context, folder string, taken []artifact.File) ([]artifact.File, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -115,7 +115,7 @@ func (a fileAttempt) keep(ctx context.Context, folder string, taken []artifact.F
 	return files, permanent(again(ctx, func() error { return a.send(ctx, root, files) }))
 }
 
-// send sends the list, what is missing, and the list again.
+// send sends the list, the missing files, and the list again.
 func (a fileAttempt) send(ctx context.Context, root *os.Root, files []artifact.File) error {
 	list := make([]api.AttemptFile, len(files))
 	for i, f := range files {
@@ -174,7 +174,7 @@ func again(ctx context.Context, try func() error) (err error) {
 	}
 }
 
-// permanent makes an error one that another attempt would have, too, if it is.
+// permanent marks an error as one that another attempt would have, too, if it is.
 func permanent(err error) error {
 	if err != nil && !temporary(err) {
 		return artifact.Wrong(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// outbox sends a worker's reports in the order in which they came, as many at once as there are. A report is kept until
-// the server has taken it, or has said why it never will.
+// outbox sends a worker's reports in order, as many at once as there are. A report is kept until the server has taken
+// it, or has refused it forever.
 type outbox struct {
 	tasks    api.Tasks
 	answered func(r *api.TaskReport, a *api.TaskAnswer)
@@ -26,11 +26,11 @@ type outbox struct {
 	ready    chan struct{}    // holds a value while there may be reports
 }
 
-// report is one that was not answered yet.
+// report is a report that was not answered yet.
 type report struct {
 	api.TaskReport
 	retry time.Duration // how long it waited before it was last repeated
-	last  bool          // it takes the place of one that was refused; nothing takes its own
+	last  bool          // it replaces a refused one; nothing replaces it
 }
 
 // sign names the signs of life of one kind that a task gives. Only the last one is worth sending.
@@ -47,7 +47,7 @@ func newOutbox(tasks api.Tasks, answered func(*api.TaskReport, *api.TaskAnswer),
 	}
 }
 
-// put adds a report. A sign of life takes the place of an earlier one that waits.
+// put adds a report. A sign of life replaces an earlier one that waits.
 func (o *outbox) put(r api.TaskReport) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -108,7 +108,7 @@ func (o *outbox) wake() {
 	}
 }
 
-// next takes the reports to send; over: there will be none any more.
+// next takes the reports to send; over: there will be no more.
 func (o *outbox) next() (batch []*report, over bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -157,7 +157,7 @@ func (o *outbox) run(ctx context.Context) {
 	}
 }
 
-// send sends reports. If the server refuses to take them all at once, each is sent by itself: one of them may be too
+// send sends reports. If the server refuses to take them all at once, each is sent separately: one of them may be too
 // large. An error means that the server has taken none, and may take them later.
 func (o *outbox) send(ctx context.Context, batch []*report) ([]api.TaskAnswer, error) {
 	plain := make([]api.TaskReport, len(batch))
@@ -185,11 +185,11 @@ func (o *outbox) send(ctx context.Context, batch []*report) ([]api.TaskAnswer, e
 	return answers, nil
 }
 
-// unfit reports whether an error with that code says that the server never takes the report as it is.
+// unfit reports whether an error with that code means that the server never takes the report in this form.
 func unfit(code api.Code) bool { return code == api.CodeInvalid || code == api.CodeTooLarge }
 
-// done takes the answer to a report. One that the server could not take now is repeated after a while; the others do
-// not wait for it. In place of one that the server never takes, a smaller one is sent.
+// done takes the answer to a report. A report that the server could not take now is repeated after a while; the others
+// do not wait for it. In place of one that the server never takes, a smaller one is sent.
 func (o *outbox) done(r *report, a *api.TaskAnswer) {
 	switch {
 	case a.Error == nil || isOver(a.Error.Code):
@@ -224,7 +224,7 @@ func (o *outbox) repeat(r *report) {
 const longestText = 1000
 
 // instead returns the report to send in place of one that the server never takes, so that the attempt does not go on
-// for ever; nil: there is none.
+// forever, or nil if there is none.
 func instead(r *api.TaskReport, e *api.Error) *api.TaskReport {
 	f := &policy.Failure{Kind: policy.KindFailed, Type: "report_refused", NonRetryable: true}
 	switch r.Kind {

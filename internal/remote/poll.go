@@ -21,7 +21,7 @@ type poll struct {
 	seats   int // number of reserved seats: their tasks come soon
 	tasks   []core.Task
 	full    bool // it takes no further seats, but waits for those that are reserved
-	left    bool // nobody gets its tasks any more
+	left    bool // nobody gets its tasks any longer
 	settled chan struct{}
 }
 
@@ -44,13 +44,13 @@ func (p *poll) settle() {
 	}
 }
 
-// The limits on what a poll may ask for.
+// The limits on the requests of a poll.
 const (
 	maxTasks = 1000
 	maxTypes = 1000
 	maxWait  = time.Minute
 
-	// leastWait is how long a poll waits that does not want to wait: the engine needs a moment to look what there is.
+	// leastWait is how long a poll waits that does not want to wait: the engine needs a moment to look for tasks.
 	leastWait = 50 * time.Millisecond
 )
 
@@ -121,7 +121,7 @@ func (q *Queues) stopSeating(p *poll) {
 	p.settle()
 }
 
-// mayTake returns why a worker gets no tasks any more: it has gone, or may have none.
+// mayTake returns why a worker gets no more tasks: it has gone, or may have none.
 func (p *poll) mayTake(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return &api.Error{Code: api.CodeCancelled, Op: "poll", Err: err}
@@ -219,8 +219,8 @@ func (q *Queues) Slots(queue, taskType string) int {
 	return n
 }
 
-// free returns the poll that has waited longest with room for a task of the type; nil: there is none. confirms: it is
-// recorded of the task that its worker confirms it.
+// free returns the poll that has waited longest with room for a task of the type, or nil if there is none. confirms:
+// the task's record says that its worker confirms it.
 func (q *Queues) free(queue, taskType string, confirms bool) *poll {
 	for _, p := range q.polls[queue] {
 		if !p.full && p.room > 0 && q.takes(p.Types, taskType) && (p.Confirm || !confirms) {
@@ -230,8 +230,8 @@ func (q *Queues) free(queue, taskType string, confirms bool) *poll {
 	return nil
 }
 
-// Reserve implements slots.RemoteWorkers. A poll may have left since its seat was counted. Then the seat is nobody's,
-// and the task goes to whoever has room when it comes.
+// Reserve implements slots.RemoteWorkers. A poll may have left since its seat was counted. Then the seat is free, and
+// the task goes to whichever poll has room when it comes.
 func (q *Queues) Reserve(queue, taskType string) slots.Seat {
 	secret := q.secret()
 	q.mu.Lock()
@@ -286,7 +286,7 @@ func (q *Queues) Dispatch(t core.Task) {
 	}
 }
 
-// roomGone says why nobody has a task for which there was a seat.
+// roomGone explains why no worker has a task for which there was a seat.
 const roomGone = "the worker that had room for it has gone"
 
 // seatFor returns the poll that gets a task, with a seat for it: p, which has one reserved, or another one if p is nil
@@ -318,14 +318,14 @@ func (q *Queues) announced(p *poll, a *attempt, err error) {
 	switch {
 	case a.over:
 	case isOver(api.CodeOf(err)) && !a.revoked:
-		q.end(a) // the engine may revoke it yet, and hears then that its work is gone
+		q.end(a) // the engine may still revoke it, and learns then that its work is gone
 	default:
 		q.give(a, notBegun("it could not be saved that it begins"))
 	}
 }
 
 // take fills a reserved seat; nil: the task does not come. After that the poll waits only for tasks that are on their
-// way: they were started in the same commits. One without a task ends, too: its room has gone with the seat, and its
+// way: they were started in the same commits. A poll without a task ends, too: its room has gone with the seat, and its
 // worker asks again, which tells the engine of the room.
 func (p *poll) take(t *core.Task) {
 	p.seats--
@@ -336,8 +336,8 @@ func (p *poll) take(t *core.Task) {
 	p.settle()
 }
 
-// giveBack lets another worker have an attempt of which its own worker has not been heard. why is the failure with
-// which it ends.
+// giveBack lets another worker have an attempt whose own worker has not reported. why is the failure with which it
+// ends.
 func (q *Queues) giveBack(tok core.Token, why *policy.Failure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -15,36 +15,36 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// EngineCalls is what the queues need of an engine.
+// EngineCalls is the part of an engine that the queues need.
 type EngineCalls interface {
 	worker.Reporter
 	// Deliver reports, and calls done when the report is durable or was refused.
 	Deliver(run core.RunID, in core.Input, done func(error))
 	// Attempt returns how an attempt is doing.
 	Attempt(ctx context.Context, tok core.Token) (engine.AttemptState, error)
-	// Offered says that a worker has room for tasks.
+	// Offered reports that a worker has room for tasks.
 	Offered(queue string, takes func(taskType string) bool)
 }
 
 // Config configures queues.
 type Config struct {
 	Engine EngineCalls // required
-	// Run explains a run; the answer to a report that comes too late tells what has happened instead. Required.
+	// Run explains a run; the answer to a report that comes too late contains what has happened instead. Required.
 	Run func(ctx context.Context, name string) (*api.Run, error)
 	// Now is the engine's clock. Required.
 	Now func() core.Time
-	// Stands says that Now shows the same instant until somebody moves it.
+	// Stands means that Now shows the same instant until somebody moves it.
 	Stands bool
-	// Grace is how long an attempt that has ended waits for its worker to hear of that. After it has heard, it has
-	// twice as long to stop the work. Then the work is abandoned, and the next attempt may begin. Default 5s.
+	// Grace is how long an attempt that has ended waits for its worker to learn of that. After it has learned of it, it
+	// has twice as long to stop the work. Then the work is abandoned, and the next attempt may begin. Default 5s.
 	Grace time.Duration
 	// Own are the task types that the process with the engine executes itself. No other worker gets them.
 	Own []string
 	// StartWithin is how long a task waits for its worker's report that it starts, if the worker said that it would
 	// report that. Default 10s.
 	StartWithin time.Duration
-	// Trace returns the W3C traceparent of an attempt, for what it calls and starts. nil: there is none but that of the
-	// run's headers.
+	// Trace returns the W3C traceparent of an attempt, for its calls and starts. nil: there is only that of the run's
+	// headers.
 	Trace func(core.Task) string
 }
 
@@ -58,7 +58,7 @@ type Queues struct {
 	polls    map[string][]*poll // the polls by queue, in the order in which they came
 	seats    map[uint64]*poll   // reserved seats, by the secrets of their attempts; nil: no poll had room
 	attempts map[core.Token]*attempt
-	drained  func() // looks whether all seats are free; nil: nobody wants to know
+	drained  func() // looks whether all seats are free; nil: it is not needed
 	opened   core.Time
 	came     map[string][]visit // the workers that came last, by queue
 	seen     map[workerOf]*seen // the workers that came last, by name
@@ -69,17 +69,17 @@ var (
 	_ api.Tasks           = (*Queues)(nil)
 )
 
-// attempt is one that a worker has. The lock of Queues guards its fields, but not the pulse, which has its own.
+// attempt is an attempt that a worker has. The lock of Queues guards its fields, but not the pulse, which has its own.
 type attempt struct {
 	task        core.Task
 	worker      string // the name of the worker that has it; empty: it has told none
 	pulse       worker.Pulse
 	unconfirmed *time.Timer // gives the task to another worker; nil: its worker need not report that it has it
 	confirmed   bool        // its worker has reported something, so it has the task
-	over        bool        // it was forgotten: it is not among the attempts any more
+	over        bool        // it was forgotten: it is no longer among the attempts
 	details     []byte      // its last heartbeat's, where they had yet to be reported when it ended
 	ending      bool        // its worker has reported its end, which is not durable yet
-	revoked     bool        // it has ended, and its worker is to stop the work
+	revoked     bool        // it has ended, and its worker should stop the work
 	why         policy.Kind
 	told        bool        // the worker knows that
 	abandon     *time.Timer // the timer that abandons a revoked one
@@ -145,7 +145,7 @@ func (q *Queues) Keep(t core.Task) {
 	}
 }
 
-// Revoke implements slots.Workers. The worker hears of it with its next report.
+// Revoke implements slots.Workers. The worker learns of it with its next report.
 func (q *Queues) Revoke(tok core.Token, why policy.Kind) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -192,7 +192,7 @@ func (q *Queues) end(a *attempt) {
 	}
 }
 
-// Drain lets all workers that wait for tasks go, and takes no more of them. It waits until the tasks that are on their
+// Drain releases all workers that wait for tasks, and takes no more of them. It waits until the tasks that are on their
 // way to them have arrived, or ctx is done. Reports are still taken.
 func (q *Queues) Drain(ctx context.Context) {
 	q.mu.Lock()

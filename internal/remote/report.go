@@ -25,13 +25,14 @@ func (q *Queues) Report(ctx context.Context, reports []api.TaskReport) ([]api.Ta
 			later = append(later, finish)
 		}
 	}
-	for _, finish := range later { // all that was delivered becomes durable together
+	for _, finish := range later { // everything that was delivered becomes durable together
 		finish()
 	}
 	return answers, nil
 }
 
-// report takes one report. If the answer has to wait until the report is durable, it returns what waits for that.
+// report takes one report. If the answer has to wait until the report is durable, it returns a function that waits for
+// that.
 func (q *Queues) report(ctx context.Context, r *api.TaskReport, out *api.TaskAnswer) (finish func()) {
 	tok, secret, err := readToken(r.Task)
 	if err != nil {
@@ -92,7 +93,7 @@ func (q *Queues) attempt(ctx context.Context, tok core.Token) (*attempt, error) 
 	if a == nil {
 		return nil, serverStops()
 	}
-	// It may have ended before Keep made it known. Then nobody would tell the worker.
+	// It may have ended before Keep made it known. Otherwise nobody would tell the worker.
 	if _, err = q.cfg.Engine.Attempt(ctx, tok); err != nil {
 		q.forget(a, err)
 		return nil, err
@@ -100,8 +101,8 @@ func (q *Queues) attempt(ctx context.Context, tok core.Token) (*attempt, error) 
 	return a, nil
 }
 
-// forget drops an attempt if the engine says that it has ended. The engine revokes attempts before it says so; one that
-// was revoked waits for its worker.
+// forget drops an attempt if the engine reports that it has ended. The engine revokes attempts before it reports that;
+// one that was revoked waits for its worker.
 func (q *Queues) forget(a *attempt, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -110,8 +111,8 @@ func (q *Queues) forget(a *attempt, err error) {
 	}
 }
 
-// isOver reports whether an error with that code says that an attempt has ended. After every other one the attempt goes
-// on, and its worker repeats the report.
+// isOver reports whether an error with that code means that an attempt has ended. After every other one the attempt
+// goes on, and its worker repeats the report.
 func isOver(code api.Code) bool {
 	return code == api.CodeStale || code == api.CodeRunClosed || code == api.CodeNotFound
 }
@@ -249,7 +250,7 @@ func (q *Queues) lastDetails(a *attempt) []byte {
 	return a.details
 }
 
-// workStopped takes the report that the work of an attempt is gone, which had ended before.
+// workStopped takes the report that the work of an attempt which had ended before is gone.
 func (q *Queues) workStopped(ctx context.Context, a *attempt, r *api.TaskReport, out *api.TaskAnswer) func() {
 	tok := a.task.Token
 	q.mu.Lock()
@@ -326,7 +327,7 @@ func sameJSON(a, b json.RawMessage) bool {
 	return reflect.DeepEqual(values[0], values[1])
 }
 
-// whatHappened tells how an attempt has ended, and what has become of its step and its run.
+// whatHappened describes how an attempt has ended, and what has happened to its step and its run.
 func whatHappened(run *api.Run, tok core.Token, now core.Time) string {
 	if int(tok.Step) >= len(run.Steps) {
 		return "the run has no such step"

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// servedFor is how long a queue counts as served after a worker was there for the last time, or after the queues
-	// were opened: workers come back when the server has started.
+	// servedFor is how long a queue counts as served after a worker was last there, or after the queues were opened:
+	// workers come back when the server has started.
 	servedFor  = time.Minute
 	mostVisits = 64     // workers with different types that are remembered of a queue
 	mostQueues = 10_000 // queues of which workers are remembered
@@ -57,7 +57,7 @@ func (q *Queues) Served(queue, taskType string) bool {
 			return true
 		}
 	}
-	for _, a := range q.attempts { // a worker that has all that it can do does not ask
+	for _, a := range q.attempts { // a fully loaded worker does not ask
 		if a.task.Queue == queue && !a.over && !a.revoked {
 			return true
 		}

@@ -43,7 +43,7 @@ func readToken(text string) (tok core.Token, secret uint64, err error) {
 	return tok, secret, nil
 }
 
-// TokenOf returns the attempt that the token of a task is about; ok is false if it is no token.
+// TokenOf returns the attempt of a task's token; ok is false if it is not a token.
 func TokenOf(text string) (tok core.Token, ok bool) {
 	tok, _, err := readToken(text)
 	return tok, err == nil

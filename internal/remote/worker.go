@@ -58,7 +58,7 @@ type Worker struct {
 	types []string
 
 	mu    sync.Mutex
-	live  map[core.Token]string // the tasks that run, with their tokens as the server knows them
+	live  map[core.Token]string // the running tasks, with the server's tokens for them
 	freed chan struct{}         // receives a value when a task has ended
 }
 
@@ -86,9 +86,9 @@ func NewWorker(cfg WorkerConfig) *Worker {
 	return w
 }
 
-// Run takes tasks and executes them until ctx is done. Then it takes no more and waits for those that run, at most
-// DrainWithin; what runs then is told to stop, and made again by another worker. It returns an error if the server
-// refuses the worker, or if work did not stop.
+// Run takes tasks and executes them until ctx is done. Then it takes no more and waits for the running tasks, at most
+// DrainWithin; those that still run are told to stop, and made again by another worker. It returns an error if the
+// server refuses the worker, or if work did not stop.
 func (w *Worker) Run(ctx context.Context) error {
 	reporting, stopReporting := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopReporting()
@@ -202,8 +202,8 @@ func (w *Worker) room() int {
 }
 
 // begin tells the server that it has the tasks, and executes those that the server has not given to others meanwhile.
-// If it does not hear that it may execute one, it says that the attempt has not begun: the server may have noted that
-// it has, and would wait for its end.
+// If it does not learn that it may execute one, it reports that the attempt has not begun: the server may have noted
+// that it has, and would wait for its end.
 func (w *Worker) begin(ctx context.Context, tasks []api.Task) {
 	if len(tasks) == 0 {
 		return
@@ -238,7 +238,7 @@ func (w *Worker) begin(ctx context.Context, tasks []api.Task) {
 	}
 }
 
-// dispatch executes a task. The pool gets what is left of its clocks, as lengths.
+// dispatch executes a task. The pool gets the remaining time of its clocks, as lengths.
 func (w *Worker) dispatch(t *api.Task) {
 	tok, secret, err := readToken(t.Task)
 	if err != nil {
@@ -263,7 +263,7 @@ func (w *Worker) dispatch(t *api.Task) {
 }
 
 // headersOf returns the headers of a task's run. The calls and runs of the attempt belong to the span of the attempt,
-// if it has one, and not to that of whoever started the run.
+// if it has one, and not to that of the caller that started the run.
 func headersOf(t *api.Task) (core.Headers, error) {
 	if t.Trace != "" {
 		all := maps.Clone(t.Headers)
@@ -341,8 +341,8 @@ func (w *Worker) answered(r *api.TaskReport, a *api.TaskAnswer) {
 	}
 }
 
-// look asks now and then whether the tasks go on: of a function that gives no sign of life nobody would hear otherwise
-// that it is to stop.
+// look asks now and then whether the tasks go on: otherwise a function without signs of life would never learn that it
+// should stop.
 func (w *Worker) look(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()

@@ -19,7 +19,7 @@ const (
 // Change is a change of a schedule.
 type Change struct {
 	Op     string    `json:"op"`
-	Spec   *Spec     `json:"spec,omitempty"`   // OpUpdate; nil: it stays
+	Spec   *Spec     `json:"spec,omitempty"`   // OpUpdate; nil if it stays
 	Target *Target   `json:"target,omitempty"` // OpUpdate; nil: it stays
 	Run    string    `json:"run,omitempty"`    // OpTrigger: the workflow id of the run
 	Firing time.Time `json:"firing,omitzero"`  // OpSkip, OpUnskip
@@ -30,15 +30,15 @@ type Change struct {
 	Reason string    `json:"reason,omitempty"`
 }
 
-// MostSkips is how many firings to come may be taken out, and MostBackfills how many backfills may be under way.
+// MostSkips is how many future firings may be taken out, and MostBackfills how many backfills may be in progress.
 const (
 	MostSkips     = 1000
 	MostBackfills = 10
 )
 
-// change carries out a change. One that makes no sense changes nothing: whoever asks for it is told before.
+// change carries out a change. An invalid one changes nothing, and its caller gets an error before.
 func (t *turning) change(c *Change) {
-	// Firings that were due before are dealt with as the schedule was then.
+	// Firings that were due before are handled with the earlier schedule.
 	if t.Paused == nil {
 		t.fire()
 	} else {

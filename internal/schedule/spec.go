@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/cron"
 )
 
-// Overlap says what happens when a firing is due and a run before has not ended.
+// Overlap decides what happens when a firing is due and an earlier run has not ended.
 type Overlap string
 
 // Overlap policies.
@@ -23,7 +23,7 @@ const (
 	OverlapNewest Overlap = "newest"
 )
 
-// Spec says when a schedule fires, and what holds for its firings and their runs.
+// Spec defines when a schedule fires, and the rules for its firings and their runs.
 type Spec struct {
 	Cron     string  `json:"cron"`               // expressions, separated by semicolons
 	Except   string  `json:"except,omitempty"`   // dates on which it does not fire, separated by semicolons
@@ -32,14 +32,14 @@ type Spec struct {
 	Repeated string  `json:"repeated,omitempty"` // those that it shows twice: first, both
 	Overlap  Overlap `json:"overlap,omitempty"`
 	CatchUp  string  `json:"catchUp,omitempty"`  // how late a firing may be; default 1m
-	Jitter   string  `json:"jitter,omitempty"`   // each firing waits for a part of it
+	Jitter   string  `json:"jitter,omitempty"`   // each firing is delayed by a part of it
 	Timeout  string  `json:"timeout,omitempty"`  // the limit of each run, from when it begins
 	NotAfter string  `json:"notAfter,omitempty"` // a time of day, 06:00: no run begins then or later, or lives longer
-	// MaxFailures is how many runs fail one after the other before the schedule pauses itself; 0: it never does.
+	// MaxFailures is how many runs fail one after the other before the schedule pauses itself; 0 if it never does.
 	MaxFailures int `json:"maxFailures,omitempty"`
 }
 
-// DefaultCatchUp is how late a firing may be if a schedule does not say it.
+// DefaultCatchUp is how late a firing may be by default.
 const DefaultCatchUp = time.Minute
 
 // Table is a Spec, parsed.
@@ -175,11 +175,11 @@ func (t *Table) excepts(at time.Time) bool {
 	return false
 }
 
-// mostExcepted is how many years of excepted firings are passed over before a schedule counts as one that never fires
+// mostExcepted is how many years of excepted firings are skipped before a schedule counts as one that never fires
 // again.
 const mostExcepted = 10
 
-// Next returns the first firing after an instant, in the schedule's zone; zero: there is none.
+// Next returns the first firing after an instant, in the schedule's zone, zero if there is none.
 func (t *Table) Next(after time.Time) time.Time {
 	for last := after.AddDate(mostExcepted, 0, 0); !after.After(last); {
 		var next time.Time
@@ -198,7 +198,7 @@ func (t *Table) Next(after time.Time) time.Time {
 	return time.Time{}
 }
 
-// latest returns the instant after which a run for the firing neither begins nor goes on; zero: there is none.
+// latest returns the last instant at which a run for the firing may begin or be open, zero if there is none.
 func (t *Table) latest(firing time.Time) time.Time {
 	if t.notAfter == nil {
 		return time.Time{}
@@ -206,7 +206,7 @@ func (t *Table) latest(firing time.Time) time.Time {
 	return t.notAfter.Next(firing)
 }
 
-// delay returns how long a firing waits: a part of the jitter that depends on the schedule and the firing alone.
+// delay returns the delay of a firing: a part of the jitter that depends only on the schedule and the firing.
 func (t *Table) delay(name string, firing time.Time) time.Duration {
 	if t.jitter <= 0 {
 		return 0

@@ -13,7 +13,7 @@ import (
 // Version is the version of the stored form of a State.
 const Version = 1
 
-// State is what is stored of a schedule.
+// State is the stored state of a schedule.
 type State struct {
 	Version int    `json:"version"`
 	Name    string `json:"name"`
@@ -78,7 +78,7 @@ type Run struct {
 	Firing time.Time `json:"firing"`
 }
 
-// Pause says since when a schedule is paused, and why.
+// Pause is since when a schedule is paused, and why.
 type Pause struct {
 	At     time.Time `json:"at"`
 	Actor  string    `json:"actor,omitempty"`
@@ -108,7 +108,7 @@ type Missed struct {
 
 // Why a firing started no run.
 const (
-	MissedLate     = "late"     // nobody was there to start it within the catch-up window
+	MissedLate     = "late"     // no engine was there to start it within the catch-up window
 	MissedPaused   = "paused"   // the schedule was paused
 	MissedOverlap  = "overlap"  // a run before had not ended
 	MissedSkipped  = "skipped"  // somebody has taken it out
@@ -145,7 +145,7 @@ func Decode(text []byte) (*State, error) {
 	return s, nil
 }
 
-// Check returns why a schedule cannot be made; nil: it can.
+// Check returns why a schedule cannot be made, or nil if it can.
 func (s *State) Check() error {
 	_, err := s.Parse(time.Time{})
 	if s.Name == "" {
@@ -160,7 +160,7 @@ func (s *State) Check() error {
 // Table returns the times of the schedule.
 func (s *State) Table() (*Table, error) { return s.Parse(s.Since) }
 
-// Begin fills in when the schedule was made, where it is new.
+// Begin sets when the schedule was made, if it is new.
 func (s *State) Begin(now time.Time) {
 	if s.Since.IsZero() {
 		s.Since = now.Truncate(time.Second)
@@ -230,7 +230,7 @@ func (s *State) takeSkip(at time.Time) bool {
 	return true
 }
 
-// Coming returns the firings to come: the first n that start a run, unless it is paused.
+// Coming returns the next n firings that start a run, unless it is paused.
 func (s *State) Coming(t *Table, now time.Time, n int) []time.Time {
 	at, from := s.Due, now
 	if s.Paused == nil {
@@ -251,7 +251,7 @@ func (s *State) Coming(t *Table, now time.Time, n int) []time.Time {
 	return out
 }
 
-// Settled returns the schedule as it would be if it took its turn now: what a paused one has missed is counted.
+// Settled returns the schedule as it would be after a turn now: the missed firings of a paused one are counted.
 func (s State) Settled(now time.Time) State {
 	s.Recent, s.Skips = slices.Clone(s.Recent), slices.Clone(s.Skips)
 	s.Begin(now)

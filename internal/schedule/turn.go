@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// News is what a schedule has heard since its last turn. One of its fields is set.
+// News is an event for a schedule since its last turn. One of its fields is set.
 type News struct {
 	Change  *Change
 	Ended   *Ended
@@ -20,27 +20,27 @@ type Ended struct {
 	Message    string
 }
 
-// Turn is what a schedule does at one instant.
+// Turn is the result of a schedule's turn at one instant.
 type Turn struct {
-	Wake  time.Time // its next turn, whatever it hears before; zero: none
+	Wake  time.Time // its next turn, unless it has news before; zero: none
 	Start []Start
 	Stop  []string // the workflow ids of runs that are cancelled, because the next one is due
-	Over  bool     // no firing is to come, and nothing is waited for
+	Over  bool     // no firing is to come, and it waits for nothing
 }
 
 // Start is a run that the schedule starts.
 type Start struct {
 	WorkflowID string
-	Firing     time.Time // zero: it is for none
-	Notify     bool      // the schedule is told of its end
+	Firing     time.Time // zero if it is for none
+	Notify     bool      // the schedule learns of its end
 	Timeout    time.Duration
-	NotAfter   time.Time // the run does not live past it; zero: none
+	NotAfter   time.Time // the run does not live past it; zero if there is none
 	Failed     bool      // the last run has failed
 	Actor      string
 	Reason     string
 }
 
-// turning is a turn that is being made.
+// turning is a turn in progress.
 type turning struct {
 	*State
 	table *Table
@@ -49,8 +49,8 @@ type turning struct {
 	out   Turn
 }
 
-// Turn makes a turn: it changes the state, and returns what follows from that. The error is that of times which this
-// version cannot read.
+// Turn makes a turn: it changes the state, and returns the results. The error is that of a timetable which this version
+// cannot read.
 func (s *State) Turn(now time.Time, news []News) (Turn, error) {
 	s.Begin(now)
 	table, err := s.Table()
@@ -92,14 +92,14 @@ func (t *turning) fire() {
 		if at.IsZero() || start.After(t.now) || t.isOver(at) {
 			break
 		}
-		// One before it may wait for a longer part of the jitter: it is not late because of that.
+		// An earlier one may wait for a longer part of the jitter: it is not late because of that.
 		late := t.now.Add(-t.table.catchUp - t.table.jitter)
 		if at.Before(late) {
 			t.missUntil(t.table, late.Add(-1), MissedLate)
 			continue
 		}
 		if n == mostCounted {
-			break // the rest is dealt with at once, in a turn of its own
+			break // the rest is handled at once, in a separate turn
 		}
 		t.Due = at.UTC()
 		switch {
@@ -128,7 +128,7 @@ func (t *turning) tooLate(firing time.Time) bool {
 	return !latest.IsZero() && !latest.After(t.now)
 }
 
-// onTime deals with a firing that is due alone: its overlap policy says what happens if a run before has not ended.
+// onTime handles a firing that is due alone: its overlap policy decides what happens if an earlier run has not ended.
 func (t *turning) onTime(at time.Time) {
 	if len(t.Open)+len(t.Waiting) == 0 {
 		t.start(at)
@@ -176,7 +176,7 @@ func (t *turning) made(due []time.Time) {
 	}
 }
 
-// wait lets a firing wait for its turn.
+// wait makes a firing wait for its turn.
 func (t *turning) wait(at time.Time) {
 	if len(t.Waiting) >= mostWaiting {
 		t.miss(t.table, at, MissedOverlap)
@@ -185,14 +185,14 @@ func (t *turning) wait(at time.Time) {
 	t.Waiting = append(t.Waiting, at.UTC())
 }
 
-// waitAlone lets a firing wait in the place of those that wait.
+// waitAlone makes a firing wait in place of the waiting ones.
 func (t *turning) waitAlone(at time.Time) {
 	t.missWaiting(t.Waiting, MissedOverlap)
 	t.Waiting = []time.Time{at.UTC()}
 }
 
-// missWaiting notes that firings which have waited started no run. Those between two of them have started none, either:
-// only what was missed for another reason parts them, whatever times held then.
+// missWaiting notes that firings which have waited started no run. Firings between two of them have started no run,
+// either: only those that were missed for another reason separate them, whatever the timetable was then.
 func (t *turning) missWaiting(firings []time.Time, reason string) {
 	var row Missed
 	for _, at := range firings {
@@ -207,7 +207,7 @@ func (t *turning) missWaiting(firings []time.Time, reason string) {
 	t.missRow(t.table, row)
 }
 
-// serve starts the firing that has waited longest, once the run before it has ended; all of them, if they may overlap.
+// serve starts the firing that has waited longest, once the earlier run has ended; all of them, if they may overlap.
 func (t *turning) serve() {
 	for len(t.Waiting) > 0 && (len(t.Open) == 0 || t.Overlap == OverlapAllow) {
 		late := 0
@@ -244,7 +244,7 @@ func (t *turning) startOf(at time.Time, actor, reason string) Start {
 	}
 }
 
-// end returns the instant that the run of a firing does not live past; zero: none.
+// end returns the instant that the run of a firing does not live past, zero if there is none.
 func (t *turning) end(firing time.Time) time.Time {
 	end := t.table.latest(firing)
 	if end.IsZero() || !t.Until.IsZero() && t.Until.Before(end) {
@@ -285,8 +285,8 @@ func (t *turning) backfill() {
 	}
 }
 
-// close forgets a run that has ended, or was not started, and returns the firing that it was for; false: the schedule
-// waits for no such run.
+// close forgets a run that has ended, or was not started, and returns its firing, or false if the schedule waits for no
+// such run.
 func (t *turning) close(workflowID string) (at time.Time, known bool) {
 	for i := range t.Backfills {
 		b := &t.Backfills[i]

@@ -1,6 +1,6 @@
 // Package scheduled gives the flows of a server their schedules: those with a cron, whether they are files of its
-// folder or were applied. A file that changes changes its schedule from the next firing on. A file that goes pauses
-// its schedule, and one that comes back lets it go on.
+// folder or were applied. A file that changes changes its schedule from the next firing on. A schedule is paused when
+// its file is removed, and resumed when the file comes back.
 package scheduled
 
 import (
@@ -21,10 +21,10 @@ import (
 type File struct {
 	Name       string // the file
 	Definition api.Definition
-	Problem    string // why it cannot be started; empty: it can
+	Problem    string // why it cannot be started; empty if it can
 }
 
-// Config says what a keeper works with.
+// Config specifies what a keeper works with.
 type Config struct {
 	Service api.Service
 	// Read returns the flow that a definition is.
@@ -32,13 +32,13 @@ type Config struct {
 	// Files returns the flows of the folder as they are now.
 	Files func(ctx context.Context) []File
 	Now   func() time.Time
-	// Tell is told what becomes of schedules.
+	// Tell is called for changes of schedules.
 	Tell func(text string)
 	// Every is how often the folder is looked at. Default: a second.
 	Every time.Duration
 }
 
-// Keeper keeps the schedules of a folder's flows as the files say.
+// Keeper keeps the schedules of a folder's flows in line with the files.
 type Keeper struct {
 	cfg    Config
 	told   map[string]string // the last text about a file
@@ -47,7 +47,7 @@ type Keeper struct {
 	looked string // the folder's files at the last look
 }
 
-// actor is who changes schedules because of files.
+// actor is the actor of changes of schedules because of files.
 const actor = "folder"
 
 // Keep looks at the folder now, and again whenever it has changed, until Close.
@@ -112,7 +112,7 @@ func (k *Keeper) look(ctx context.Context) {
 	}
 }
 
-// fingerprint says which files there are, with what they say.
+// fingerprint returns a hash of the files and their contents.
 func fingerprint(files []File) string {
 	var b strings.Builder
 	for _, f := range files {
@@ -121,7 +121,7 @@ func fingerprint(files []File) string {
 	return b.String() + "."
 }
 
-// tellOnce tells something that may happen again and again.
+// tellOnce reports something that may happen repeatedly.
 func (k *Keeper) tellOnce(about, text string) {
 	if k.told[about] != text {
 		k.told[about] = text
@@ -157,7 +157,7 @@ func (k *Keeper) ensure(ctx context.Context, f File) (string, error) {
 	return s.Name, nil
 }
 
-// Told says what became of a schedule.
+// Told describes what happened to a schedule.
 func Told(s *schedules.Schedule, e schedules.Ensured) string {
 	text := fmt.Sprintf("schedule %s (%s)", s.Name, strings.TrimSpace(s.Spec.Cron+" "+s.Spec.Zone))
 	switch {
@@ -169,7 +169,7 @@ func Told(s *schedules.Schedule, e schedules.Ensured) string {
 	return text + "; next: " + next(s)
 }
 
-// next says when a schedule fires next.
+// next describes when a schedule fires next.
 func next(s *schedules.Schedule) string {
 	switch {
 	case s.Paused != nil:
@@ -184,7 +184,7 @@ func next(s *schedules.Schedule) string {
 	return s.Next.Std().In(zone).Format("2006-01-02 15:04:05 MST")
 }
 
-// pauseOthers pauses the schedules of files that are there no more, or have no cron any more.
+// pauseOthers pauses the schedules of files that no longer exist, or have no cron any longer.
 func (k *Keeper) pauseOthers(ctx context.Context, files []File, kept []string) error {
 	all, err := schedules.List(ctx, k.cfg.Service, k.cfg.Now())
 	if err != nil {

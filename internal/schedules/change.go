@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
-// ScheduleChange is what is asked of a schedule, besides the verb.
+// ScheduleChange holds the details of a change of a schedule, besides the verb.
 type ScheduleChange struct {
 	Firing api.Time       `json:"firing,omitzero" doc:"skip, unskip: the firing; default the next one."`
 	From   api.Time       `json:"from,omitzero" doc:"backfill: the first firing that is made up for."`
@@ -34,7 +34,7 @@ type ScheduleChanged struct {
 	Schedule   Schedule `json:"schedule" doc:"The schedule as it is now."`
 }
 
-// defaultBackfill is how many firings a backfill makes up for unless the request says another number.
+// defaultBackfill is how many firings a backfill makes up for by default.
 const defaultBackfill = 100
 
 // The verbs. OpUpdate, OpPause and the others of package schedule are verbs, too.
@@ -125,8 +125,7 @@ func firingOf(s *schedule.State, change *schedule.Change, c *ScheduleChange, now
 	return at(firing), nil
 }
 
-// skipped returns the firing that is taken in again: the one that is asked for, or else the first one that was taken
-// out.
+// skipped returns the firing to restore: the given one, or otherwise the first one that was taken out.
 func skipped(s *schedule.State, firing api.Time) (time.Time, error) {
 	switch {
 	case len(s.Skips) == 0:
@@ -197,7 +196,7 @@ func send(ctx context.Context, s Service, name string, change *schedule.Change) 
 	}))
 }
 
-// gone says of a schedule that has ended meanwhile that there is none.
+// gone replaces the error for a schedule that has ended meanwhile by one that there is none.
 func gone(name string, err error) error {
 	switch api.CodeOf(err) {
 	case api.CodeNotFound, api.CodeRunClosed:
@@ -207,13 +206,13 @@ func gone(name string, err error) error {
 	}
 }
 
-// Ensured says what Ensure did.
+// Ensured is the result of Ensure.
 type Ensured struct {
 	Made    bool     // the schedule is new
 	Changed []string // parts of an old schedule: its times, its workflow, its input, its labels
 }
 
-// Ensure makes a schedule. If there is one of that name, it is changed where it differs, from its next firing on.
+// Ensure makes a schedule. If there is one of that name, it is changed if it differs, from its next firing on.
 func Ensure(ctx context.Context, s Service, want *schedule.State, actor, reason string) (out Ensured, err error) {
 	if err := want.Check(); err != nil {
 		return out, invalid(fmt.Errorf("schedule %q: %w", want.Name, err))
@@ -245,7 +244,7 @@ func Ensure(ctx context.Context, s Service, want *schedule.State, actor, reason 
 	}
 }
 
-// change changes a schedule that differs from what is wanted.
+// change changes a schedule that differs from the wanted one.
 func change(
 	ctx context.Context, s Service, is, want *schedule.State, actor, reason string,
 ) (out Ensured, err error) {
@@ -267,7 +266,7 @@ func change(
 	return out, send(ctx, s, is.Name, &change)
 }
 
-// differences names in what two targets differ.
+// differences names the differences of two targets.
 func differences(a, b *schedule.Target) (all []string) {
 	if a.Workflow != b.Workflow || a.Definition != b.Definition {
 		all = append(all, "workflow")

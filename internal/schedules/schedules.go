@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
-// Schedule is a schedule as it stands.
+// Schedule is the present state of a schedule.
 type Schedule struct {
 	Name       string              `json:"name"`
 	Run        string              `json:"run" doc:"The run that the schedule is: its history has who changed it."`
@@ -40,14 +40,14 @@ type Schedule struct {
 	Problem    string              `json:"problem,omitempty" doc:"Why it cannot go on until somebody acts."`
 }
 
-// Reader is what reading a schedule takes: a part of api.Reader.
+// Reader is the part of api.Reader that is needed to read a schedule.
 type Reader interface {
 	Run(ctx context.Context, name string) (*api.Run, error)
 	Runs(ctx context.Context, q api.Query) (api.Page, error)
 	Definition(ctx context.Context, id string) (api.Definition, error)
 }
 
-// Service is what changing one takes: a part of api.Service.
+// Service is the part of api.Service that is needed to change a schedule.
 type Service interface {
 	Reader
 	Start(ctx context.Context, r api.StartRequest) (api.Started, error)
@@ -93,7 +93,7 @@ func Get(ctx context.Context, s Reader, name string, now time.Time) (Schedule, e
 	return read(ctx, s, schedule.Prefix+name, name, now)
 }
 
-// Next returns the first n firings to come of a schedule, whether or not it is paused. Errors: CodeNotFound.
+// Next returns the next n firings of a schedule, whether or not it is paused. Errors: CodeNotFound.
 func Next(ctx context.Context, s Reader, name string, n int, now time.Time) ([]api.Time, error) {
 	state, _, err := stateOf(ctx, s, schedule.Prefix+name, name)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // withoutEncoded returns b without the encoded forms of values. Their encoders break lines after 60, 64 or 76
-// characters, wherever in it a value begins, so line breaks are passed over.
+// characters, wherever a value begins, so line breaks are skipped.
 func (r *Redactor) withoutEncoded(b []byte) []byte {
 	type span struct{ from, to int }
 	var found []span
@@ -38,7 +38,7 @@ func (r *Redactor) withoutEncoded(b []byte) []byte {
 	return append(out, b[done:]...)
 }
 
-// withoutBreaks returns b without its line breaks, and how many bytes stood before each of them.
+// withoutBreaks returns b without its line breaks, and how many bytes were before each of them.
 func withoutBreaks(b []byte) (joined []byte, breaks []int) {
 	if bytes.IndexByte(b, '\n') < 0 && bytes.IndexByte(b, '\r') < 0 {
 		return b, nil
@@ -54,5 +54,5 @@ func withoutBreaks(b []byte) (joined []byte, breaks []int) {
 	return joined, breaks
 }
 
-// placeOf returns where the byte at a place of the text without line breaks stands in the text with them.
+// placeOf converts an offset in the text without line breaks to the offset in the text with them.
 func placeOf(breaks []int, at int) int { return at + sort.SearchInts(breaks, at+1) }

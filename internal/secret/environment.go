@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// IsOwn reports whether an environment variable configures Pawl itself, the client of PostgreSQL in it or where it
-// sends its traces to. Such variables have addresses with passwords, tokens and keys, and none goes to a step.
+// IsOwn reports whether an environment variable configures Pawl itself, its PostgreSQL client, or the destination of
+// its traces. Such variables have addresses with passwords, tokens and keys, and none goes to a step.
 func IsOwn(name string) bool {
 	name = strings.ToUpper(name)
 	switch {
@@ -23,8 +23,8 @@ func IsOwn(name string) bool {
 	}
 }
 
-// OwnValues returns what is secret in the variables of an environment that are Pawl's own: passwords, tokens, the
-// values of headers, and the passwords in addresses.
+// OwnValues returns the secret values of Pawl's own variables in an environment: passwords, tokens, the values of
+// headers, and the passwords in addresses.
 func OwnValues(environment []string) []string {
 	var out []string
 	for _, entry := range environment {
@@ -52,7 +52,7 @@ func OwnValues(environment []string) []string {
 	return slices.DeleteFunc(out, func(v string) bool { return len(v) < minValue })
 }
 
-// passwordIn returns the password in the address of a database, as it is written and as it is meant.
+// passwordIn returns the password in the address of a database, in its written and its decoded form.
 func passwordIn(address string) []string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -68,7 +68,7 @@ func passwordIn(address string) []string {
 	return []string{plain, written}
 }
 
-// Hide makes the store recognise values in what comes back from steps, although no step refers to them.
+// Hide makes the store recognise values in the output of steps, although no step refers to them.
 func (s *Store) Hide(values ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,11 +76,11 @@ func (s *Store) Hide(values ...string) {
 	s.redact = NewRedactor(slices.Concat(s.hidden, s.values))
 }
 
-// alwaysPassed are the variables that steps inherit whatever the list of allowed ones says.
+// alwaysPassed are the variables that steps inherit whatever the list of allowed ones contains.
 var alwaysPassed = []string{"PATH", "HOME", "USER", "LANG", "LC_*", "TZ", "TMPDIR", "SYSTEMROOT", "PATHEXT", "COMSPEC"}
 
 // AllowEnv bounds what steps inherit of the environment, and may refer to, to variables with these names. A name may
-// have * in it.
+// contain *.
 func (s *Store) AllowEnv(names ...string) error {
 	for _, name := range names {
 		if _, err := path.Match(name, ""); err != nil || name == "" {
@@ -100,7 +100,7 @@ func (s *Store) Passes(name string) bool {
 		if runtime.GOOS == "windows" {
 			one, name = strings.ToUpper(one), strings.ToUpper(name)
 		}
-		same, _ := path.Match(one, name) // AllowEnv has refused what is not a pattern
+		same, _ := path.Match(one, name) // AllowEnv has refused anything that is not a pattern
 		return same
 	})
 }

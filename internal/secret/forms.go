@@ -12,7 +12,7 @@ import (
 )
 
 // formsOf returns how a value looks within JSON, a URL and HTML, as the encoders of several languages write it. They
-// differ in what they escape without need.
+// differ in what they escape unnecessarily.
 func formsOf(value string) []string {
 	forms := append(jsonForms(value), urlForms(value)...)
 	escaped := html.EscapeString(value) // the form of Go
@@ -46,7 +46,7 @@ func jsonForms(value string) (forms []string) {
 	return forms
 }
 
-// inASCII escapes what is not ASCII, as Python does, and PHP.
+// inASCII escapes non-ASCII characters, in the way of Python and PHP.
 func inASCII(text, form string) string {
 	var out strings.Builder
 	for _, r := range text {

@@ -26,14 +26,14 @@ func Placeholder(mark string, kind byte, name string) string { return mark + str
 // Mark begins the placeholders of a task whose content has that hash, in hexadecimal digits.
 func Mark(hash string) string { return "\ue000" + hash }
 
-// Placeholders are what a task says of its placeholders. The zero value has none.
+// Placeholders are a task's data about its placeholders. The zero value has none.
 type Placeholders struct {
 	Mark     string            `json:"mark"`
 	Defaults map[string]string `json:"defaults,omitempty"` // values for variables that may not be set
 	Files    []string          `json:"files,omitempty"`    // files with further values, which come before the defaults
 }
 
-// ReadFiles reads files of variables, NAME=value a line. Of a variable that stands in several, the first one counts.
+// ReadFiles reads files of variables, NAME=value a line. Of a variable that is in several, the first one counts.
 func ReadFiles(paths []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, path := range paths {
@@ -96,7 +96,7 @@ func (r *Placeholders) value(ctx context.Context, store *Store, kind byte, name 
 	}
 	if value, set := os.LookupEnv(name); set {
 		if of := store.readFrom(name); of != "" {
-			return store.Value(ctx, of) // so that it is taken out of what comes back
+			return store.Value(ctx, of) // so that it is removed from output
 		}
 		if !store.Passes(name) {
 			return "", fmt.Errorf("the environment variable %s is not passed to steps; --env-allow says which "+

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// Redacted stands where a secret was.
+// Redacted replaces a secret.
 const Redacted = "***"
 
-// Redactor takes values out of what comes from outside: as they are, and as they look within JSON, a URL, HTML, Base64
-// and hexadecimal digits. A nil Redactor changes nothing.
+// Redactor removes values from data from outside: in their plain form, and in the forms that they have in JSON, a URL,
+// HTML, Base64 and hexadecimal digits. A nil Redactor changes nothing.
 type Redactor struct {
 	patterns [][]byte // the longest first
 	encoded  [][]byte // Base64 and hexadecimal digits, whose encoders break lines anywhere
 }
 
-// minPart is how long a line of a secret, or a part of its Base64, is at least to be recognised by itself.
+// minPart is the least length of a line of a secret, or of a part of its Base64, to be recognised alone.
 const minPart = 8
 
 // NewRedactor returns a redactor of the values.
@@ -106,7 +106,7 @@ func (r *Redactor) JSON(data []byte) []byte {
 	return out
 }
 
-// in reports whether one of the values may stand in data, written in some form of JSON.
+// in reports whether one of the values may occur in data, written in some form of JSON.
 func (r *Redactor) in(data []byte) bool {
 	if bytes.IndexByte(data, '\\') >= 0 {
 		return true
@@ -160,7 +160,7 @@ func (s *Stream) Next(part []byte) []byte {
 	return out
 }
 
-// End returns what was kept back.
+// End returns the data that was kept back.
 func (s *Stream) End() []byte {
 	held := s.held
 	s.held = nil

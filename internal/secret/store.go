@@ -22,7 +22,7 @@ type Source struct {
 	kind, at string // env, file or command, and which
 }
 
-// ParseSource reads NAME=env:VARIABLE, NAME=file:PATH or NAME=command:LINE. NAME alone is the variable of that name.
+// ParseSource reads NAME=env:VARIABLE, NAME=file:PATH or NAME=command:LINE. NAME alone means the variable of that name.
 func ParseSource(text string) (name string, s Source, err error) {
 	name, from, given := strings.Cut(text, "=")
 	if !given {
@@ -35,8 +35,8 @@ func ParseSource(text string) (name string, s Source, err error) {
 	return name, s, nil
 }
 
-// Store finds secrets and remembers their values, to recognise them in what comes back from outside. It is safe for
-// concurrent use. The zero value has no secrets.
+// Store finds secrets and remembers their values, to recognise them in data from outside. It is safe for concurrent
+// use. The zero value has no secrets.
 type Store struct {
 	find    Find
 	sources map[string]Source
@@ -106,7 +106,7 @@ func (s *Store) Value(ctx context.Context, name string) (string, error) {
 	return value, nil
 }
 
-// Check returns why a secret cannot be had, as far as that is known at once: a command that prints one is not run.
+// Check returns why a secret is not available, as far as that is known at once: a command that prints one is not run.
 func (s *Store) Check(ctx context.Context, name string) error {
 	if s == nil {
 		s = &Store{}
@@ -118,7 +118,7 @@ func (s *Store) Check(ctx context.Context, name string) error {
 	return err
 }
 
-// Redactor returns what takes the values that were found so far out of texts. nil: there are none.
+// Redactor returns a redactor of the values that were found so far. nil: there are none.
 func (s *Store) Redactor() *Redactor {
 	if s == nil {
 		return nil

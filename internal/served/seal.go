@@ -1,7 +1,7 @@
 package served
 
-// Sealed is implemented by what embeds a [Seal]: by types of this module. An interface that has it can get more methods
-// later, since nobody else's type implements it.
+// Sealed is implemented by types that embed a [Seal], all of them of this module. An interface that has it can get more
+// methods later, since nobody else's type implements it.
 type Sealed interface{ sealed() }
 
 // Seal makes the type that embeds it [Sealed].

@@ -1,5 +1,5 @@
-// Package served is the door between package pawlhttp and package pawl, so that the root package need not link
-// net/http: pawlhttp executes handlers in a process without an engine, serves an engine, and is a client of a server.
+// Package served connects package pawlhttp with package pawl, so that the root package need not link net/http: pawlhttp
+// executes handlers in a process without an engine, serves an engine, and is a client of a server.
 package served
 
 import (
@@ -18,7 +18,7 @@ type Executors func(
 	ctx context.Context, cfg any, queue string, slots int, handlers any,
 ) (all map[string]worker.Executor, stop func(), err error)
 
-// Server is what a client needs of a server.
+// Server is the part of a server that a client needs.
 type Server interface {
 	Calls
 	// StartNamed starts a workflow that the server knows by its name. Errors: those of Start, CodeNotFound.
@@ -55,7 +55,7 @@ type Member interface {
 	Close() error
 }
 
-// Own is what a node's engine gives.
+// Own is a node's own engine.
 type Own struct {
 	Service ProgramEngine // the service of its own runs
 	Reader  *service.Embedded
@@ -63,7 +63,7 @@ type Own struct {
 	Close   func() error
 }
 
-// Calls are what callers do with runs.
+// Calls are the calls of callers about runs.
 type Calls interface {
 	api.Service
 	api.Updates
@@ -76,17 +76,17 @@ var (
 	program   Program
 )
 
-// Program makes what serves workflows of a server in a process without an engine. cfg is a pawl.Config. stop unwinds
-// the bodies.
+// Program makes a server of a server's workflows in a process without an engine. cfg is a pawl.Config. stop unwinds the
+// bodies.
 type Program func(ctx context.Context, cfg any) (of lease.Program, stop func(), err error)
 
-// Register tells how executors, clients, engines and programs are made. Package pawl does so before any other code
-// runs.
+// Register sets the functions that make executors, clients, engines and programs. Package pawl does so before any other
+// code runs.
 func Register(e Executors, c func(s Server, cfg any) any, of func(engine any) ProgramEngine, p Program) {
 	executors, connect, served, program = e, c, of, p
 }
 
-// Serving makes what serves workflows.
+// Serving makes a server of workflows.
 func Serving(ctx context.Context, cfg any) (lease.Program, func(), error) {
 	return program(ctx, cfg)
 }

@@ -21,7 +21,7 @@ type Access interface {
 	api.Access
 	// Authenticate returns the token whose text a caller shows. Errors: CodeNoToken, CodeStalled.
 	Authenticate(ctx context.Context, text string) (api.ShownToken, error)
-	// Counts returns an error if a token that was shown before does not count any more. Errors: as Authenticate.
+	// Counts returns an error if a token that was shown before is no longer valid. Errors: as Authenticate.
 	Counts(ctx context.Context, token api.Token) error
 	// Check reads the tokens as a request does, and returns why they cannot be read.
 	Check(ctx context.Context) error
@@ -29,7 +29,7 @@ type Access interface {
 	Within(namespace string) api.Access
 	// Record adds an entry to the audit log.
 	Record(e api.Audited)
-	// SignIn makes a token for the browser of somebody whom an issuer knows.
+	// SignIn makes a token for the browser of a person whom an issuer knows.
 	SignIn(ctx context.Context, who api.Token, lasts time.Duration) (api.Token, error)
 }
 
@@ -57,8 +57,7 @@ type caller struct {
 	local bool // a command on the server's machine, through the socket beside the database
 	node  bool // another node of the cluster, which has asked its own caller for a token
 	from  string
-	// namespace is the one that the request is for. walled is set if the server has others, and the token is not for
-	// these.
+	// namespace is the namespace of the request. walled is set if the server has others, which the token may not use.
 	namespace string
 	walled    bool
 	whole     bool // the caller may work in all namespaces, and names none
@@ -66,7 +65,7 @@ type caller struct {
 	listener *Server
 }
 
-// localActor is the actor of what comes through the socket, in the audit log.
+// localActor is the actor of requests through the socket, in the audit log.
 const localActor = "local"
 
 func (c *caller) name() string {
@@ -87,14 +86,14 @@ func (s *Server) ForNodes() http.Handler {
 	})
 }
 
-// callerOf returns who makes a request; nil: it was not asked.
+// callerOf returns who makes a request, or nil if it was not asked.
 func callerOf(ctx context.Context) *caller {
 	c, _ := ctx.Value(callerKey{}).(*caller)
 	return c
 }
 
-// admit finds out who makes a request, and refuses it if that one may not. It returns the request that knows its
-// caller.
+// admit finds out who makes a request, and refuses it if that one may not. It returns the request with its caller in
+// it.
 func (s *Server) admit(r *http.Request, pattern string) (*http.Request, *httpapi.Problem) {
 	if s.cfg.Allow != nil && !s.cfg.Allow(r) {
 		return r, httpapi.ProblemOf(&api.Error{
@@ -130,7 +129,7 @@ func (s *Server) admit(r *http.Request, pattern string) (*http.Request, *httpapi
 		return r, httpapi.ProblemOf(err)
 	}
 	c.token, c.unchecked = shown.Token, shown.Unchecked
-	c.namespace = namespaceOf(c, r.Header.Get(httpapi.NamespaceHeader), s.cfg.Namespace) // also of what is refused
+	c.namespace = namespaceOf(c, r.Header.Get(httpapi.NamespaceHeader), s.cfg.Namespace) // also of refused requests
 	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
 	if pattern == "" { // there is no such route
 		return r, nil
@@ -147,7 +146,7 @@ func (s *Server) admit(r *http.Request, pattern string) (*http.Request, *httpapi
 	return r, nil
 }
 
-// bearerOf returns the token in the header of a request; empty: there is none.
+// bearerOf returns the token in the header of a request, empty if there is none.
 func bearerOf(r *http.Request) string {
 	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -156,9 +155,8 @@ func bearerOf(r *http.Request) string {
 	return strings.TrimSpace(text)
 }
 
-// audited reports whether requests of a route that asks for a role are in the audit log: all that change something, but
-// what workers do.
-// That is in the histories of runs, and there is much of it.
+// audited reports whether requests of a route with that role are in the audit log: all changes except those of workers.
+// Those are in the histories of runs, and there are many of them.
 func audited(r *http.Request, role string) bool {
 	return r.Method != http.MethodGet && (role == api.RoleOperate || role == api.RoleAdmin)
 }
@@ -176,14 +174,14 @@ func (s *Server) audit(r *http.Request, pattern string, status int, id string) {
 	})
 }
 
-// signed is a service that says in the histories of runs who has asked, as the token has it. A caller's own name is
-// kept beside that, and does not replace it.
+// signed is a service that records in the histories of runs who has made a request, according to the token. A caller's
+// own name is kept beside that, and does not replace it.
 type signed struct {
 	api.Service
 	mayStart func() error
 }
 
-// actor returns the actor of what a caller does.
+// actor returns the actor for the requests of a caller.
 func actor(ctx context.Context, said string) string {
 	c := callerOf(ctx)
 	switch {
@@ -229,7 +227,7 @@ func (s signed) Restart(ctx context.Context, name string, r api.RestartRequest) 
 	return s.Service.Restart(ctx, name, r)
 }
 
-// mayBring refuses what a caller brings along where it is a flow: its steps execute any command as the server.
+// mayBring refuses a flow that a caller sends along, because its steps execute any command as the server.
 func mayBring(ctx context.Context, flow bool) error {
 	c := callerOf(ctx)
 	switch {

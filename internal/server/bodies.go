@@ -16,7 +16,7 @@ silent for 10s loses its runs to others and has to join again (409). In a cluste
 them. News and decisions are JSON in base64, in the form of the
 structs Body… of package internal/api; pawlhttp.Serve speaks it.`
 
-// bodiesRoutes adds what processes do that serve workflows.
+// bodiesRoutes adds the requests of processes that serve workflows.
 func (s *Server) bodiesRoutes(a huma.API) {
 	if s.cfg.Bodies == nil {
 		s.cfg.Bodies = noBodies{}
@@ -52,7 +52,7 @@ func (s *Server) bodiesRoutes(a huma.API) {
 		})
 }
 
-// noBodies answers where nobody may serve workflows.
+// noBodies answers if no process may serve workflows.
 type noBodies struct{}
 
 var errNoBodies = &api.Error{

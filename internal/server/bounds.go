@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// shortBody bounds a body, in bytes, unless its route takes more.
+	// shortBody limits a body, in bytes, unless its route takes more.
 	shortBody = 64 << 10
-	// payloadBody bounds a body with one payload, which has 2 MiB at most, and with what says what it is for.
+	// payloadBody limits a body with one payload, which has 2 MiB at most, and the fields beside it.
 	payloadBody = 2<<20 + shortBody
-	// flowBody bounds a body with the text of a flow, and flowText that text where it is one of several fields. The
-	// reader of YAML takes some 750 bytes for each byte.
+	// flowBody limits a body with the text of a flow, and flowText that text if it is one of several fields. The reader
+	// of YAML takes some 750 bytes for each byte.
 	flowBody = flowText + shortBody
 	flowText = 512 << 10
 	// mostBytes bounds all bodies that are in the server's hands at once. Decoded, a body is some 40 times as large.
 	mostBytes = 32 << 20
-	// mostValues bounds the values of a body, those in free-form JSON apart.
+	// mostValues limits the number of values in a body, without those in free-form JSON.
 	mostValues = 20_000
 	// mostNested bounds how deep these are in one another.
 	mostNested = 100
-	// mostFaults is how many faults of a request are told.
+	// mostFaults is how many faults of a request are listed.
 	mostFaults = 20
 )
 
@@ -44,7 +44,7 @@ var (
 	batches = []string{"POST /api/v1/tasks/report", "POST /api/v1/bodies/decisions"}
 )
 
-// bodyBound returns how many bytes the body of a request may have. A pattern that ends with / stands for those below.
+// bodyBound returns how many bytes the body of a request may have. A pattern that ends with / covers those below.
 func (s *Server) bodyBound(pattern string) int64 {
 	has := func(patterns []string) bool {
 		for _, p := range patterns {
@@ -66,7 +66,7 @@ func (s *Server) bodyBound(pattern string) int64 {
 	}
 }
 
-// shapeOf returns the schema of the body that a route takes; nil: it takes none, or checks it by itself.
+// shapeOf returns the schema of the body that a route takes, or nil if it takes none, or checks it itself.
 func (s *Server) shapeOf(pattern string) *huma.Schema {
 	method, path, _ := strings.Cut(pattern, " ")
 	item := s.api.OpenAPI().Paths[path]
@@ -85,8 +85,8 @@ func (s *Server) shapeOf(pattern string) *huma.Schema {
 	return nil
 }
 
-// checkShape compares a body with the schema of its route, before anything decodes it as a whole. Text that is not
-// JSON is refused by the route.
+// checkShape compares a body with the schema of its route, before it is decoded as a whole. Text that is not JSON is
+// refused by the route.
 func (s *Server) checkShape(pattern, said string, body []byte) *httpapi.Problem {
 	shape := s.shapeOf(pattern)
 	if shape == nil || len(body) == 0 {
@@ -124,15 +124,15 @@ type outline struct {
 	dec     *json.Decoder
 	schemas huma.Registry
 	left    int      // values that may follow
-	at      []string // where it reads, as the parts of a JSON pointer
+	at      []string // the place of the reader, as the parts of a JSON pointer
 }
 
-// overfull is the error of a body with too much in it.
+// overfull is the error of a body that contains too much.
 type overfull struct{ detail string }
 
 func (e *overfull) Error() string { return e.detail }
 
-// skipped reads a value and keeps nothing of it.
+// skipped reads a value and discards it.
 type skipped struct{}
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -77,7 +77,7 @@ func (s *Server) bulkRoutes(a huma.API) {
 		if !known(name) {
 			return nil, httpapi.Invalid(http.StatusBadRequest, "there is no operation "+in.Operation)
 		}
-		// A query that makes no sense is told before the stream begins.
+		// An invalid query is reported before the stream begins.
 		check := r.Query
 		check.Limit = 1
 		if _, err := s.cfg.Service.Runs(ctx, check); err != nil {

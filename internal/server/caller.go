@@ -10,7 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 )
 
-// callerRoute adds what tells callers who they are to the server: a page shows what they may do before they try.
+// callerRoute adds the request with which callers learn who they are to the server: a page shows what they may do
+// before they try.
 func (s *Server) callerRoute(a huma.API) {
 	op := under(api.RoleRead, "GET", "/caller", "getCaller", "access", "Tell who the caller is, and what it may do")
 	op.Description = "Where no token is asked for, everybody is an admin without a name."

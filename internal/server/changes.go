@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 )
 
-// changesRoute adds what follows all runs.
+// changesRoute adds the request that follows all runs.
 func (s *Server) changesRoute(a huma.API) {
 	op := under(api.RoleRead, "GET", "/events", "followChanges", "events",
 		"Follow what happens in all runs, or in those of a query")
@@ -47,7 +47,7 @@ func (s *Server) changesRoute(a huma.API) {
 // errBegun ends a stream of changes that was opened to see whether it can be.
 var errBegun = errors.New("it begins")
 
-// changes answers with the stream of changes. One that cannot be opened is told before it begins.
+// changes answers with the stream of changes. An error while it is opened is returned before it begins.
 func (s *Server) changes(ctx context.Context, q api.Query, after string) (*huma.StreamResponse, error) {
 	if s.cfg.Changes == nil {
 		return nil, httpapi.ProblemOf(&api.Error{
@@ -65,7 +65,7 @@ func (s *Server) changes(ctx context.Context, q api.Query, after string) (*huma.
 	}), nil
 }
 
-// run returns a run, at once or when something has happened in it after an event.
+// run returns a run, at once or after something has happened in it since an event.
 func (s *Server) run(ctx context.Context, name string, after int, wait time.Duration) (*api.Run, error) {
 	r, err := s.cfg.Service.Run(ctx, name)
 	if err != nil || wait <= 0 || r.Events > after || r.Phase.Closed() {
@@ -83,7 +83,7 @@ func (s *Server) run(ctx context.Context, name string, after int, wait time.Dura
 	return s.cfg.Service.Run(ctx, r.Run)
 }
 
-// runWaits is the type of the event that nothing of a run executes any more. It changes no step.
+// runWaits is the type of the event that nothing in a run executes any longer. It changes no step.
 const runWaits = "run.waiting"
 
 // changedSince returns of a run what may have changed since an event: the open steps, and those to which something has

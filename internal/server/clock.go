@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// clockRoutes adds what moves a clock that stands.
+// clockRoutes adds the request that moves a clock.
 func (s *Server) clockRoutes(a huma.API) {
 	goes := &api.Error{
 		Code: api.CodeReadOnly, Message: "the clock of this server goes by itself",

@@ -14,8 +14,8 @@ var errNoCluster = &api.Error{
 	Hint: "nodes are started with --cluster-listen; see the guide to clusters",
 }
 
-// mayRun refuses what concerns the nodes and databases of all namespaces to who may work in one of them. Who adds a
-// store also has the server connect to a host of his choice, with a password.
+// mayRun refuses requests about the nodes and databases of all namespaces to callers that may work only in one of them.
+// A caller who adds a store also makes the server connect to a host of his choice, with a password.
 func (s *Server) mayRun(ctx context.Context) error {
 	switch c := callerOf(ctx); {
 	case s.cfg.Cluster == nil:

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// mostDifferences is how many differences of two runs are told.
+// mostDifferences is how many differences of two runs are listed.
 const mostDifferences = 1000
 
 // compareRoute adds what compares two runs.
@@ -25,7 +25,7 @@ func compareRoute(s *Server, a huma.API) {
 	})
 }
 
-// compare compares a run with another one, or with the run of its workflow before it. The older one comes first.
+// compare compares a run with another one, or with the earlier run of its workflow. The older one comes first.
 func compare(ctx context.Context, from api.Reader, run, with string) (out api.Comparison, err error) {
 	two, err := from.Run(ctx, run)
 	if err != nil {

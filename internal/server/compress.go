@@ -11,7 +11,7 @@ import (
 const worthCompressing = 2 << 10
 
 // compress compresses long answers: those of the API, and the files of the page. Streams of events are not among them,
-// since each event is sent at once. The length of an answer varies by chance, so that it tells nothing about a secret
+// since each event is sent at once. The length of an answer varies at random, so that it reveals nothing about a secret
 // in it.
 var compress = func() func(http.Handler) http.HandlerFunc {
 	wrapped, err := gzhttp.NewWrapper(

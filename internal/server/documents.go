@@ -89,7 +89,7 @@ func docsPage(described *huma.OpenAPI) ([]byte, error) {
 // fieldsOf returns the fields of an operation's body.
 func fieldsOf(described *huma.OpenAPI, op *huma.Operation) []field {
 	if op.RequestBody == nil || op.RequestBody.Content["application/json"] == nil {
-		return nil // it has none, or one that is no JSON
+		return nil // it has none, or one that is not JSON
 	}
 	schema := op.RequestBody.Content["application/json"].Schema
 	if schema.Ref != "" {

@@ -19,11 +19,11 @@ type Flows interface {
 	Find(ctx context.Context, name string) (api.Definition, error)
 	// Read makes a definition of the text of a flow file. Errors: CodeInvalid.
 	Read(ctx context.Context, text string) (api.Definition, error)
-	// Check says what is wrong with the text of a flow file.
+	// Check reports what is wrong with the text of a flow file.
 	Check(ctx context.Context, text string) (api.CheckedFlow, error)
 }
 
-// OfFlow is the input of what is about a flow. It is exported because the library skips embedded types that are not.
+// OfFlow is the input of requests about a flow. It is exported because the library skips embedded types that are not.
 type OfFlow struct {
 	Flow string `path:"flow" doc:"The name of the flow."`
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 )
 
-// handler returns what answers all requests: first the checks that concern every request, then the routes.
+// handler returns the handler of all requests: first the checks for every request, then the routes.
 func (s *Server) handler() http.Handler {
 	s.routes(s.mux)
 	foreign := http.NewCrossOriginProtection()
@@ -40,7 +40,7 @@ func (s *Server) handler() http.Handler {
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
 			// A proxy before the server that takes the length from another header than the server would take the rest
-			// of the body for the next request, or the other way round. So there is none on this connection.
+			// of the body for the next request, or the other way round. So there is no next request on this connection.
 			header.Set("Connection", "close")
 		}
 		if s.cfg.Clock != nil {
@@ -100,7 +100,7 @@ func (s *Server) counted(r *http.Request, pattern string, status int, took time.
 
 // refuse returns why a request is not answered: a foreign web page makes it through somebody's browser.
 func (s *Server) refuse(foreign *http.CrossOriginProtection, r *http.Request) *httpapi.Problem {
-	// A page that reaches the server under a name of its own has no token to show.
+	// A page that reaches the server under another name has no token to send.
 	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && addr.Network() == "tcp" &&
 		!s.cfg.Guarded && s.cfg.Allow == nil && !isLoopback(r.Host) {
 		return httpapi.Invalid(http.StatusMisdirectedRequest, fmt.Sprintf(
@@ -127,8 +127,8 @@ func isLoopback(host string) bool {
 	return name == "localhost" || strings.HasSuffix(name, ".localhost")
 }
 
-// noRoute returns the problem of a request that no route takes. route is what the routes would answer: 404, or 405 with
-// the methods that the path has.
+// noRoute returns the problem of a request that no route takes. route is the status of the routes: 404, or 405 with the
+// methods of the path.
 func (s *Server) noRoute(route http.Handler, r *http.Request) *httpapi.Problem {
 	probe := &recorder{header: http.Header{}}
 	route.ServeHTTP(probe, r)
@@ -152,7 +152,7 @@ func (r *recorder) Header() http.Header         { return r.header }
 func (r *recorder) Write(b []byte) (int, error) { return len(b), nil }
 func (r *recorder) WriteHeader(status int)      { r.status = status }
 
-// takeBody reads the body of a request and compares it with what its route takes. returned has to be called when the
+// takeBody reads the body of a request and compares it with the schema of its route. returned has to be called when the
 // request has ended.
 func (s *Server) takeBody(w *patient, r *http.Request, pattern string) (returned func(), p *httpapi.Problem) {
 	if r.Body == nil || r.Body == http.NoBody {
@@ -187,16 +187,16 @@ func (s *Server) takeBody(w *patient, r *http.Request, pattern string) (returned
 	return returned, nil
 }
 
-// throwAway reads a body that is refused and keeps nothing of it. Many clients read the answer only when they have sent
+// throwAway reads and discards a body that is refused. Many clients read the answer only when they have sent
 // everything, and some lose one that comes before.
 func (s *Server) throwAway(w *patient, r *http.Request) {
-	_ = w.control.SetReadDeadline(time.Now().Add(bodyWithin)) // fails only where there is no connection, as in tests
+	_ = w.control.SetReadDeadline(time.Now().Add(bodyWithin)) // fails only without a connection, as in tests
 	_, _ = io.CopyN(io.Discard, r.Body, thrownAway*s.cfg.MaxBody)
 }
 
 // readBody reads the body of a request, so that no handler waits for a slow caller, and none reads too much.
 func (s *Server) readBody(w *patient, r *http.Request, most int64) ([]byte, *httpapi.Problem) {
-	_ = w.control.SetReadDeadline(time.Now().Add(bodyWithin)) // fails only where there is no connection, as in tests
+	_ = w.control.SetReadDeadline(time.Now().Add(bodyWithin)) // fails only without a connection, as in tests
 	var text bytes.Buffer
 	text.Grow(int(min(max(r.ContentLength, 0), most)) + bytes.MinRead)
 	_, err := text.ReadFrom(http.MaxBytesReader(w, r.Body, most))
@@ -207,7 +207,7 @@ func (s *Server) readBody(w *patient, r *http.Request, most int64) ([]byte, *htt
 		return nil, tooLarge(most)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		p := httpapi.Invalid(http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %s", bodyWithin))
-		p.Code = api.CodeClosed // nothing is wrong with the request: the client may send it again
+		p.Code = api.CodeClosed // the request itself is correct: the client may send it again
 		return nil, p
 	case err != nil:
 		return nil, httpapi.Invalid(http.StatusBadRequest, "the body cannot be read: "+err.Error())
@@ -216,8 +216,8 @@ func (s *Server) readBody(w *patient, r *http.Request, most int64) ([]byte, *htt
 	return text.Bytes(), nil
 }
 
-// readAsJSON lets a body be read as JSON that looks like it and whose type is not said, or is the one that curl -d
-// says.
+// readAsJSON allows a body that looks like JSON to be read as JSON if its type is missing, or is the default of curl
+// -d.
 func readAsJSON(r *http.Request, body []byte) {
 	said := r.Header.Get("Content-Type")
 	if (said == "" || said == "application/x-www-form-urlencoded") &&
@@ -251,11 +251,11 @@ func answer(w http.ResponseWriter, p *httpapi.Problem) {
 	_ = json.NewEncoder(w).Encode(p) // a caller that has gone needs no answer
 }
 
-// patient is a ResponseWriter with a deadline for each part: it gives up on a reader that takes nothing for too long.
+// patient is a ResponseWriter with a deadline for each part: it gives up on a reader that reads nothing for too long.
 type patient struct {
 	http.ResponseWriter
 	control  *http.ResponseController
-	ctx      context.Context // the request's context; nil: it was refused before
+	ctx      context.Context // the request's context; nil if it was refused before
 	status   int
 	failed   []byte // the beginning of an answer that is an error of the server
 	answered bool   // the answer holds the reason for which the server has ended the request
@@ -296,7 +296,7 @@ func (p *patient) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// FlushError sends what was written so far.
+// FlushError sends the data that was written so far.
 func (p *patient) FlushError() error {
 	p.begin()
 	return p.control.Flush()
@@ -304,8 +304,8 @@ func (p *patient) FlushError() error {
 
 // begin gives the reader its time for the next part.
 func (p *patient) begin() {
-	_ = p.control.SetWriteDeadline(time.Now().Add(writeWithin)) // fails only where there is no connection, as in tests
+	_ = p.control.SetWriteDeadline(time.Now().Add(writeWithin)) // fails only without a connection, as in tests
 }
 
-// Unwrap lets a ResponseController find the connection.
+// Unwrap allows a ResponseController to find the connection.
 func (p *patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }

@@ -11,16 +11,16 @@ import (
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 )
 
-// Limits bound the requests of one token, and those of all. They can be changed while the server runs.
+// Limits limit the requests of one token, and those of all. They can be changed while the server runs.
 type Limits struct {
-	Rate  int // requests of a token in a second, on average; 0: as many as it wants
-	Waits int // streams, polls and waits for the end of a run that a token has open at once; 0: as many as it wants
-	// AllWaits bounds those of all tokens together; 0: nothing does.
+	Rate  int // requests of a token in a second, on average; 0: unlimited
+	Waits int // streams, polls and waits for the end of a run that a token has open at once; 0: unlimited
+	// AllWaits limits those of all tokens together; 0: unlimited.
 	AllWaits int
 	// Bytes bounds the bodies of all requests that the server works on at once. Default: mostBytes.
 	Bytes int64
 	// Queued bounds the attempts of a namespace that wait for a worker: while there are more, no run is started over
-	// the API; 0: nothing does.
+	// the API; 0 if nothing does.
 	Queued int
 }
 
@@ -52,7 +52,7 @@ func (l Limits) whole() Limits {
 	return l
 }
 
-// SetLimits changes the limits for what is asked from now on.
+// SetLimits changes the limits for later requests.
 func (s *Server) SetLimits(l Limits) {
 	s.others.Range(func(_, other any) bool {
 		other.(*Server).SetLimits(l)
@@ -86,7 +86,7 @@ var waits = map[string]bool{
 	"POST /api/v1/tasks/poll": true, "POST /api/v1/bulk/{operation}": true, "POST /api/v1/runs/{run}/updates": true,
 }
 
-// waitsIfAsked are the routes whose requests say in the query how long they wait.
+// waitsIfAsked are the routes whose requests have a parameter for how long they wait.
 var waitsIfAsked = map[string]bool{"GET /api/v1/runs/{run}": true, "GET /api/v1/runs/{run}/outcome": true}
 
 // mayWait reports whether a request may stay open for long.
@@ -136,7 +136,7 @@ func (u *usage) begin(r *http.Request, pattern string) (end func(), p *httpapi.P
 }
 
 // beginBody counts the bytes of a body before it is read, or refuses it. One token has at most half of all, so that
-// others are served beside it. end has to be called when the request has ended.
+// others can be served beside it. end has to be called when the request has ended.
 func (u *usage) beginBody(c *caller, size int64) (end func(), p *httpapi.Problem) {
 	id := ""
 	if c != nil && !c.local {

@@ -16,7 +16,7 @@ func (s *Server) logRoutes(a huma.API) {
 		"attempt runs. `next` is the `from` of the part after it. An empty text means that there is no more at present."
 	huma.Register(a, op, func(ctx context.Context, in *struct {
 		OfRun
-		Step    string `path:"step" doc:"The key of the step: pages, or pages[3]."`
+		Step    string `path:"step" doc:"The step: pages, pages[3], or by the name of the item pages[intro]."`
 		Attempt int    `path:"attempt"`
 		From    int64  `query:"from" minimum:"0" doc:"How many bytes to leave out at the beginning."`
 	},

@@ -10,12 +10,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 )
 
-// AddNamespace answers requests for another namespace by its server, which has an engine and a database of its own. The
-// listeners, the limits of tokens and the log of requests stay those of s.
+// AddNamespace answers requests for another namespace through its server, which has its own engine and database. The
+// listeners, the limits of tokens and the log of requests remain those of s.
 func (s *Server) AddNamespace(other *Server) { s.others.Store(other.cfg.Namespace, other) }
 
-// inNamespace returns the server of the namespace that a request is for: that of its token, or one that a token for
-// all of them names in the header.
+// inNamespace returns the server of a request's namespace: that of its token, or the one in the header if the token is
+// for all of them.
 func (s *Server) inNamespace(r *http.Request, pattern string) (*Server, *httpapi.Problem) {
 	c := callerOf(r.Context())
 	if pattern == "" || s.roles[pattern] == Anyone {
@@ -50,8 +50,8 @@ func (s *Server) inNamespace(r *http.Request, pattern string) (*Server, *httpapi
 	return other.(*Server), nil
 }
 
-// namespaceOf returns the namespace that a request is for: that of the caller's token, or, if the caller may work in
-// all of them, the one that it asks for. own is the server's.
+// namespaceOf returns the namespace of a request: that of the caller's token, or, if the caller may work in all of
+// them, the one in the request. own is the server's.
 func namespaceOf(c *caller, asked, own string) string {
 	if c == nil || c.local || c.token.Namespace == api.AllNamespaces {
 		return cmp.Or(asked, own)
@@ -59,8 +59,8 @@ func namespaceOf(c *caller, asked, own string) string {
 	return cmp.Or(c.token.Namespace, own)
 }
 
-// accessFor returns the tokens and the audit log as the caller may see them: those of the namespace of its request, or
-// of all if it may work in all of them and names none. nil: there are none.
+// accessFor returns the tokens and the audit log that the caller may see: those of the request's namespace, or of all
+// if the caller may work in all of them and names none. nil: there are none.
 func (s *Server) accessFor(ctx context.Context) api.Access {
 	c := callerOf(ctx)
 	switch {
@@ -73,7 +73,7 @@ func (s *Server) accessFor(ctx context.Context) api.Access {
 	}
 }
 
-// metrics serves the metrics of all namespaces to who may see them, and to others those of theirs.
+// metrics serves the metrics of all namespaces to callers who may see them, and to others those of theirs.
 func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	c := callerOf(r.Context())
 	if c != nil && !c.whole && (c.walled || r.Header.Get(httpapi.NamespaceHeader) != "") {

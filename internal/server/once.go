@@ -20,7 +20,7 @@ import (
 
 // Answers keeps what requests with an idempotency key were answered. Its methods are safe for concurrent use.
 type Answers interface {
-	// Recall returns what is stored under the hash of a key; nil: nothing.
+	// Recall returns the value that is stored under the hash of a key; nil: there is none.
 	Recall(ctx context.Context, hash string) ([]byte, error)
 	// Remember stores it, and returns when that is durable.
 	Remember(ctx context.Context, hash string, value []byte) error
@@ -40,8 +40,8 @@ var secretAnswers = map[string]bool{
 	"POST /api/v1/tokens": true, "POST /api/v1/webhooks": true, "POST /api/v1/webhooks/{webhook}/rotate": true,
 }
 
-// kept is an answer as it is stored. Before the request is carried out, there is one without a status: if the server
-// ends meanwhile, nobody knows whether the request was carried out.
+// kept is an answer in its stored form. Before the request is carried out, one without a status is stored: if the
+// server ends meanwhile, it is unknown whether the request was carried out.
 type kept struct {
 	Request string      `json:"request"` // the hash of the request
 	Status  int         `json:"status,omitempty"`
@@ -49,7 +49,7 @@ type kept struct {
 	Body    []byte      `json:"body,omitempty"`
 }
 
-// once carries a request out, or answers one that was carried out before with the same idempotency key.
+// once carries a request out, or returns the answer to an earlier one with the same idempotency key.
 func (s *Server) once(w http.ResponseWriter, r *http.Request, pattern string, next http.Handler) {
 	if !takesKey(r, pattern) {
 		next.ServeHTTP(w, r)
@@ -145,7 +145,7 @@ func (s *Server) carryOutOnce(
 	if err := s.remember(r.Context(), hash, kept{Request: request}); err != nil {
 		return httpapi.ProblemOf(err)
 	}
-	// The caller may go away; what is carried out then is remembered all the same.
+	// The caller may go away; the result of the request is stored nevertheless.
 	within, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerWithin)
 	defer cancel()
 	defer context.AfterFunc(r.Context(), func() {
@@ -170,7 +170,7 @@ func (s *Server) carryOutOnce(
 	return nil
 }
 
-// answerWithin bounds a request whose caller may have gone.
+// answerWithin limits the time of a request whose caller may have gone.
 const answerWithin = time.Minute
 
 func (s *Server) remember(ctx context.Context, hash string, k kept) error {
@@ -181,7 +181,7 @@ func (s *Server) remember(ctx context.Context, hash string, k kept) error {
 	return s.cfg.Answers.Remember(ctx, hash, text)
 }
 
-// repeat gives an answer once more.
+// repeat gives an answer again.
 func (k *kept) repeat(w http.ResponseWriter, request string) *httpapi.Problem {
 	switch {
 	case k.Request != request:

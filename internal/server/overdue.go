@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// lookAfter is when the server looks whether the storage answers, while a request is not answered, and how often.
+	// lookAfter is when the server checks whether the storage answers, while a request is not answered, and how often.
 	lookAfter = 1500 * time.Millisecond
 	// lookWithin is how long the storage may take then.
 	lookWithin = 500 * time.Millisecond
@@ -21,9 +21,9 @@ const (
 	askEvery = 3 * time.Second
 )
 
-// bounded returns a request that ends early for a reason that its caller is told: the storage does not answer, or the
-// caller's token does not count any more. in is the server of the request's namespace. end has to be called when the
-// request has ended.
+// bounded returns a request that ends early with a reason for its caller: the storage does not answer, or the caller's
+// token is no longer valid. in is the server of the request's namespace. end has to be called when the request has
+// ended.
 func (s *Server) bounded(in *Server, r *http.Request, pattern string) (bounded *http.Request, end func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	stop := func() {}
@@ -54,8 +54,8 @@ func (s *Server) bounded(in *Server, r *http.Request, pattern string) (bounded *
 	}
 }
 
-// waitOf returns how long a request asks to wait. known is false for what has no end of its own, or says in its body
-// how long it waits.
+// waitOf returns how long a request asks to wait. known is false for a request that has no end of its own, or has its
+// wait in its body.
 func waitOf(r *http.Request, pattern string) (wait time.Duration, known bool) {
 	if !mayWait(r, pattern) {
 		return 0, true
@@ -83,7 +83,7 @@ func silent(method string) error {
 }
 
 // storageAnswers reports whether the storage answers a small question in time. Everybody who asks at once shares the
-// answer. A question that goes on, since something does not even notice that it is too late, keeps nobody.
+// answer. A read that goes on, since the storage does not notice that it is too late, holds up nobody.
 func (s *Server) storageAnswers(ctx context.Context) bool {
 	answer := s.looks.DoChan("", func() (any, error) {
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookWithin)
@@ -104,7 +104,7 @@ func (s *Server) storageAnswers(ctx context.Context) bool {
 	}
 }
 
-// stillCounts returns an error if the token of a request does not count any more.
+// stillCounts returns an error if the token of a request is no longer valid.
 func (s *Server) stillCounts(ctx context.Context) error {
 	c := callerOf(ctx)
 	if c == nil || c.token.ID == "" {
@@ -113,7 +113,7 @@ func (s *Server) stillCounts(ctx context.Context) error {
 	return s.cfg.Access.Counts(ctx, c.token)
 }
 
-// endedFor returns why the server has ended a request; nil: it has not.
+// endedFor returns why the server has ended a request, or nil if it has not.
 func endedFor(ctx context.Context) *httpapi.Problem {
 	var own *api.Error
 	if ctx == nil || ctx.Err() == nil || !errors.As(context.Cause(ctx), &own) {
@@ -122,7 +122,7 @@ func endedFor(ctx context.Context) *httpapi.Problem {
 	return httpapi.ProblemOf(own)
 }
 
-// repeat calls a function after a first time and then again and again, until it reports false or stop is called.
+// repeat calls a function after a first interval and then again and again, until it reports false or stop is called.
 func repeat(first, every time.Duration, call func() bool) (stop func()) {
 	var mu sync.Mutex
 	over := false

@@ -29,14 +29,14 @@ func reading[T any](ctx context.Context, s *Server, read func() (T, error)) (out
 	}
 }
 
-// told returns what is told about a policy.
+// told returns the answer about a policy.
 func told[T any](
 	ctx context.Context, s *Server, r api.PolicyRequest, tell func(context.Context, api.PolicyRequest) (T, error),
 ) (T, error) {
 	return reading(ctx, s, func() (T, error) { return tell(ctx, r) })
 }
 
-// policyRoutes adds what tells what policies do.
+// policyRoutes adds the requests about policies.
 func (s *Server) policyRoutes(a huma.API) {
 	if s.cfg.Policies == nil {
 		s.cfg.Policies = noPolicies{}
@@ -61,7 +61,7 @@ func (s *Server) policyRoutes(a huma.API) {
 	})
 }
 
-// noPolicies answers where nothing is told about policies.
+// noPolicies answers if there are no requests about policies.
 type noPolicies struct{}
 
 var errNoPolicies = &api.Error{Code: api.CodeReadOnly, Message: "this server tells nothing about policies"}

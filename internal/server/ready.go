@@ -12,7 +12,7 @@ import (
 // readWithin is how long the storage may take to answer a server that is ready.
 const readWithin = 2 * time.Second
 
-// Drain makes the server tell that it is not ready, so that no new callers are sent to it. It answers those that come.
+// Drain makes the server report that it is not ready, so that no new callers are sent to it. It still answers requests.
 func (s *Server) Drain() { s.draining.Store(true) }
 
 // ready returns why the server takes no work at present, in its own namespace or in another one.

@@ -30,7 +30,7 @@ func requestID(r *http.Request) string {
 	return hex.EncodeToString(random)
 }
 
-// logged tells of a request that was answered: what changes something, and what went wrong, else only for debugging.
+// logged logs a request that was answered: if it changes something or failed at its level, else only for debugging.
 func (s *Server) logged(r *http.Request, pattern string, out *patient, id string, took time.Duration) {
 	status := out.status
 	level := slog.LevelDebug
@@ -70,7 +70,7 @@ func (s *Server) logged(r *http.Request, pattern string, out *patient, id string
 	s.cfg.Log.Log(r.Context(), level, "request", fields...)
 }
 
-// unknownEvery is how often the log tells at most of requests without a token that counts. Anybody can make many.
+// unknownEvery is how often the log mentions requests without a valid token at most. Anybody can make many.
 const unknownEvery = 10 * time.Second
 
 // unknown counts requests without a token that counts.
@@ -80,7 +80,7 @@ type unknown struct {
 	more int // number of requests that were not logged since
 }
 
-// note counts a request. now is set if it is to be told of, with those that were not since the last one.
+// note counts a request. now is set if it should be logged, with the number of unlogged ones since the last.
 func (u *unknown) note(at time.Time) (more int, now bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -95,8 +95,8 @@ func (u *unknown) note(at time.Time) (more int, now bool) {
 // mostReason bounds how much of an answer is read for its reason, in bytes.
 const mostReason = 4 << 10
 
-// reasonOf returns code and detail of an answer that is an error, in one of the forms that the server answers in. An
-// answer in another form is its own detail.
+// reasonOf returns code and detail of an error answer, in any form that the server uses. An answer in another form is
+// its own detail.
 func reasonOf(body []byte) (code, detail string) {
 	var said struct {
 		Code, Detail string

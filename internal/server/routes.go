@@ -70,13 +70,13 @@ type Routes struct {
 	roles map[string]string // the role that each route asks for, by its pattern
 }
 
-// Handle adds a request, and the role that it asks for: one of those of package api, or Anyone.
+// Handle adds a request, and the role that it needs: one of those of package api, or Anyone.
 func (r Routes) Handle(role, pattern string, answer http.HandlerFunc) {
 	r.mux.HandleFunc(pattern, answer)
 	r.roles[pattern] = role
 }
 
-// roleKey is where an operation keeps the role that it asks for.
+// roleKey is where an operation keeps the role that it needs.
 const roleKey = "role"
 
 // take notes the roles of all operations of the API.
@@ -115,7 +115,7 @@ func body[T any](v T, err error) (*answered[T], error) {
 	return &answered[T]{v}, nil
 }
 
-// done returns the answer of a change that has nothing to tell.
+// done returns the answer of a change that has no result.
 func done(err error) (*struct{}, error) {
 	if err != nil {
 		return nil, httpapi.ProblemOf(err)
@@ -123,7 +123,7 @@ func done(err error) (*struct{}, error) {
 	return nil, nil
 }
 
-// OfRun is the input of what is about a run. It is exported because the library skips embedded types that are not.
+// OfRun is the input of requests about a run. It is exported because the library skips embedded types that are not.
 type OfRun struct {
 	Run string `path:"run" doc:"The run: its id, a workflow id, the beginning of an id, or @last."`
 }

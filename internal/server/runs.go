@@ -139,7 +139,7 @@ func (s *Server) runRoutes(a huma.API) {
 	})
 }
 
-// runRoute adds what reads one run: as it is, when it has changed, or as it was.
+// runRoute adds the request for one run: as it is, when it has changed, or as it was.
 func runRoute(s *Server, a huma.API) {
 	huma.Register(a, under(api.RoleRead, "GET", "/runs/{run}", "getRun", "runs",
 		"Get a run with everything that explains it"),
@@ -200,7 +200,7 @@ func folded(s *Server, r *api.Run, wanted bool) *api.Run {
 	return r.WithoutItems(asOf)
 }
 
-// file is an answer that is sent as it is.
+// file is an answer that is sent unchanged.
 type file struct {
 	ContentType string `header:"Content-Type"`
 	Body        []byte
@@ -219,7 +219,7 @@ type started struct {
 	Body     api.Started
 }
 
-// startedAt returns the answer to a start: 201 for a new run, 200 for one that was there.
+// startedAt returns the answer to a start: 201 for a new run, 200 for an existing one.
 func startedAt(st api.Started, err error) (*started, error) {
 	if err != nil {
 		return nil, httpapi.ProblemOf(err)
@@ -354,7 +354,7 @@ func (s *Server) operationRoutes(a huma.API) {
 		op := under(api.RoleOperate, "POST", path+action.Path, id, "operations", action.Summary)
 		s.operation(a, op, action.Operation, action.Step)
 	}
-	// An operation that is asked for where it has no path is refused by the service, in the same words as elsewhere.
+	// An operation that is requested at a wrong path is refused by the service, with the same text as elsewhere.
 	for _, step := range []bool{false, true} {
 		path := "/runs/{run}/{operation}"
 		if step {
@@ -379,7 +379,7 @@ type OperateStep struct {
 	Body *httpapi.OperateBody
 }
 
-// operation adds one operation. If it has no name, the path says which one is asked for.
+// operation adds one operation. If it has no name, it is in the path.
 func (s *Server) operation(a huma.API, op huma.Operation, name string, step bool) {
 	op.DefaultStatus = http.StatusNoContent
 	operate := func(ctx context.Context, run, step, given string, b *httpapi.OperateBody) (*struct{}, error) {

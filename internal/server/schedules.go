@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/schedules"
 )
 
-// OfSchedule is the input of what is about a schedule. It is exported because the library skips embedded types that are
-// not.
+// OfSchedule is the input of requests about a schedule. It is exported because the library skips embedded types that
+// are not.
 type OfSchedule struct {
 	Schedule string `path:"schedule" doc:"The name of the schedule."`
 }

@@ -15,7 +15,7 @@ import (
 
 func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 
-// forms tells the description what the values look like that read and write their JSON themselves.
+// forms gives the description the schemas of values that read and write their JSON themselves.
 func forms(r huma.Registry) {
 	r.RegisterTypeAlias(typeOf[policy.Limit](), typeOf[limitForm]())
 	r.RegisterTypeAlias(typeOf[policy.Policy](), typeOf[policyForm]())
@@ -37,7 +37,7 @@ func (policyForm) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Description: "A policy as in a flow file: {retry: …, timeout: …}."}
 }
 
-// failureForm is policy.Failure as JSON has it.
+// failureForm is policy.Failure in JSON.
 type failureForm struct {
 	Kind         string       `json:"kind,omitempty" doc:"error, failed, timeout, cancelled, lost, …"`
 	Type         string       `json:"type,omitempty"`
@@ -64,7 +64,7 @@ func init() {
 	}
 }
 
-// newProblem makes a problem of what the library found wrong with a request.
+// newProblem makes a problem from the faults that the library found in a request.
 func newProblem(status int, msg string, errs []error) *httpapi.Problem {
 	if status == http.StatusUnprocessableEntity {
 		status = http.StatusBadRequest
@@ -83,17 +83,17 @@ func newProblem(status int, msg string, errs []error) *httpapi.Problem {
 	return p
 }
 
-// longestDetail bounds what is told of one fault, in bytes.
+// longestDetail limits the description of one fault, in bytes.
 const longestDetail = 500
 
-// faultOf says where a fault is: in the body by its pointer, elsewhere by the parameter.
+// faultOf returns the place of a fault: in the body by its pointer, elsewhere by the parameter.
 func faultOf(err error) httpapi.Fault {
 	d, ok := err.(huma.ErrorDetailer)
 	if !ok {
 		return httpapi.Fault{Detail: err.Error()}
 	}
 	detail := d.ErrorDetail()
-	if len(detail.Message) > longestDetail { // a caller's own text may be in it
+	if len(detail.Message) > longestDetail { // it may contain a caller's own text
 		detail.Message = detail.Message[:longestDetail] + "…"
 	}
 	where, name, _ := strings.Cut(detail.Location, ".")
@@ -107,7 +107,7 @@ func faultOf(err error) httpapi.Fault {
 	return f
 }
 
-// pointer makes a JSON pointer of a path such as .steps[3].name.
+// pointer makes a JSON pointer from a path such as .steps[3].name.
 func pointer(path string) string {
 	path = strings.ReplaceAll(strings.ReplaceAll(path, "~", "~0"), "/", "~1")
 	return strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(path)

@@ -18,20 +18,20 @@ import (
 	"github.com/pawl-dev/pawl/internal/overview"
 )
 
-// Config says what a server serves.
+// Config specifies what a server serves.
 type Config struct {
 	Service api.Service
-	// Flows finds the flows that can be started by name, and reads those that are given as text. nil: runs are started
-	// by their definitions only.
+	// Flows finds the flows that can be started by name, and reads those in requests. nil: runs are started by their
+	// definitions only.
 	Flows Flows
-	// Missing returns why the steps of a flow cannot begin here, such as a secret that is not known. Its runs are not
-	// started then. nil: nothing is looked at.
+	// Missing returns why the steps of a flow cannot begin here, such as an unknown secret. Its runs are not started
+	// then. nil: nothing is checked.
 	Missing func(ctx context.Context, d api.Definition) error
-	// Engine returns why the engine takes no requests, for /readyz; nil: it is not asked.
+	// Engine returns why the engine takes no requests, for /readyz, or nil if it is not asked.
 	Engine func() error
-	// Damaged reports whether an error says that the storage is damaged, which does not go away. nil: none does.
+	// Damaged reports whether an error means that the storage is permanently damaged. nil: none does.
 	Damaged func(error) bool
-	// Catalog keeps the flows that are applied; it lists those of Flows, too. nil: none are kept.
+	// Catalog stores the flows that are applied; it lists those of Flows, too. nil: none are stored.
 	Catalog api.Catalog
 	// Carry carries a run on that rests in the engine; see engine.Carried. nil: none rests.
 	Carry func(ctx context.Context, run string) error
@@ -45,15 +45,15 @@ type Config struct {
 	Webhooks api.Webhooks
 	// Tasks hands out tasks to workers in other processes. nil: none are handed out.
 	Tasks api.Tasks
-	// Bodies leases runs of Go workflows to the processes that serve these. nil: nobody may.
+	// Bodies leases runs of Go workflows to the processes that serve these. nil: none may.
 	Bodies api.Bodies
-	// Changes tells what happens in all runs. nil: nobody hears of it.
+	// Changes streams what happens in all runs. nil: there is no stream.
 	Changes api.Changes
-	// Policies tells what policies do. nil: nothing is told.
+	// Policies explains what policies do. nil: there are no such requests.
 	Policies api.Policies
 	// Answers keeps what requests with an idempotency key were answered. nil: only starts take a key.
 	Answers Answers
-	// Namespace is the name of the one that this server is for. Default: api.DefaultNamespace.
+	// Namespace is the name of this server's namespace. Default: api.DefaultNamespace.
 	Namespace string
 	// Access keeps tokens and the audit log. nil: there are none.
 	Access Access
@@ -72,19 +72,19 @@ type Config struct {
 	Logs api.LogReader
 	// Artifacts keeps files of steps. nil: nothing is kept.
 	Artifacts api.ArtifactKeeper
-	// Cluster is the nodes that share the database. nil: the server is no node.
+	// Cluster is the nodes that share the database. nil: the server is not a node.
 	Cluster api.Cluster
-	// Pruner removes old runs. nil: nobody may.
+	// Pruner removes old runs. nil: it is not allowed.
 	Pruner api.Pruner
-	// Clock moves a clock that stands. nil: the clock goes by itself.
+	// Clock moves the clock. nil: the clock runs.
 	Clock api.Clock
 	// Now is the clock of the runs. Default: the wall clock.
 	Now func() time.Time
 	// Version is the program's, for /version.
 	Version string
-	// Log gets what no caller is told: panics, and errors of the server itself. nil: nothing is logged.
+	// Log gets errors that no caller sees: panics, and errors of the server itself. nil: nothing is logged.
 	Log *slog.Logger
-	// Routes adds the requests of another API, which does its work through service; nil: there is none.
+	// Routes adds the requests of another API, which works through service; nil if there is none.
 	Routes func(routes Routes, service api.Service)
 	// Metrics counts requests, and is served at /metrics. nil: nothing is counted.
 	Metrics Metrics
@@ -96,13 +96,13 @@ type Config struct {
 // Metrics counts requests, and answers what reads the metrics.
 type Metrics interface {
 	http.Handler
-	// Request counts a request that was answered. route is the pattern of its route; empty: there is none for it.
+	// Request counts a request that was answered. route is the pattern of its route, empty if there is none for it.
 	Request(method, route string, status int, took time.Duration)
-	// Only serves what concerns one namespace.
+	// Only serves the metrics of one namespace.
 	Only(namespace string) http.Handler
 }
 
-// The limits on what a caller may take.
+// The limits on the size and time of requests.
 const (
 	defaultMaxBody = 8 << 20
 	thrownAway     = 7 // a too large body is read and dropped up to this multiple of MaxBody
@@ -123,9 +123,9 @@ type Server struct {
 	api     huma.API
 	others  sync.Map // the servers of other namespaces, by name
 	streams atomic.Int64
-	desk    *desk // the desk where people sign in; nil: they do not
+	desk    *desk // the desk where people sign in; nil if they do not
 
-	draining atomic.Bool // it tells that it is not ready
+	draining atomic.Bool // it reports that it is not ready
 	usage    *usage      // the use of tokens
 	unknown  unknown
 	looks    singleflight.Group
@@ -161,10 +161,10 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Handler returns what answers requests, for a program that listens by itself.
+// Handler returns the handler of all requests, for a program with its own listener.
 func (s *Server) Handler() http.Handler { return s.http.Handler }
 
-// Serve answers requests that come to a listener, until Shutdown or Close. The listener is closed then.
+// Serve answers requests at a listener, until Shutdown or Close. The listener is closed then.
 func (s *Server) Serve(l net.Listener) error {
 	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -175,7 +175,7 @@ func (s *Server) Serve(l net.Listener) error {
 // Streams returns how many callers follow a run, or wait for its end, at present.
 func (s *Server) Streams() int { return int(s.streams.Load()) }
 
-// Shutdown takes no more requests and waits until those at hand are answered. Streams end at once, their callers go on
+// Shutdown takes no more requests and waits until the open ones are answered. Streams end at once, their callers go on
 // elsewhere with the id of the last message, and so do waits. What is left when ctx ends is cut. Then it returns the
 // error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {

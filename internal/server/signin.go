@@ -15,11 +15,11 @@ import (
 
 // SignIn is an issuer at which people sign in, with the browser that shows the page.
 type SignIn interface {
-	// Begin returns the address at which somebody signs in, and what the browser keeps until it comes back. It goes to
-	// the path then. Error: CodeStalled.
+	// Begin returns the address of the sign-in, and the data that the browser keeps until it comes back. After that it
+	// goes to the path. Error: CodeStalled.
 	Begin(ctx context.Context, to string) (address, kept string, err error)
-	// Finish returns who has signed in, by what the browser has kept and what the issuer has answered, and the path
-	// that the browser goes to. Errors: CodeNoToken, CodeForbidden, CodeStalled.
+	// Finish returns who has signed in, from the browser's data and the issuer's answer, and the next path of the
+	// browser. Errors: CodeNoToken, CodeForbidden, CodeStalled.
 	Finish(ctx context.Context, kept string, answer url.Values) (who api.Token, to string, err error)
 	// Name returns the name of the issuer for people.
 	Name() string
@@ -41,8 +41,8 @@ type desk struct {
 	log    *slog.Logger
 }
 
-// cookie returns a cookie that no script reads. The one of a session is sent with requests of the page alone; the one
-// of somebody who signs in has to come back with the answer of the issuer, which is another site.
+// cookie returns a cookie that no script reads. The cookie of a session is sent only with requests of the page; that of
+// a sign-in has to come back with the answer of the issuer, which is another site.
 func (d *desk) cookie(name, value string, site http.SameSite, lasts time.Duration) *http.Cookie {
 	if d.issuer.Secure() {
 		name = "__Host-" + name // no other host of the domain can set it
@@ -65,8 +65,8 @@ func (d *desk) begun(value string) *http.Cookie {
 	return d.cookie("pawl-login", value, http.SameSiteLaxMode, beginWithin)
 }
 
-// shown returns what a request shows to be let in: the token in its header, or else that of a session. A browser sends
-// the cookie of one along by itself, so it counts only if the page of this server asks.
+// shown returns the credentials of a request: the token in its header, or else that of a session. A browser sends a
+// session's cookie automatically, so it counts only if the request comes from the page of this server.
 func (d *desk) shown(r *http.Request) string {
 	if text := bearerOf(r); text != "" || d == nil || r.Header.Get("Authorization") != "" {
 		return text
@@ -99,7 +99,7 @@ func (d *desk) routes(routes Routes) {
 	routes.Handle(Anyone, "POST /logout", d.signOut)
 }
 
-// finish lets somebody in who comes back from the issuer.
+// finish signs in a person who comes back from the issuer.
 func (d *desk) finish(w http.ResponseWriter, r *http.Request) {
 	kept := ""
 	if c, err := r.Cookie(d.begun("").Name); err == nil {
@@ -140,7 +140,7 @@ func (d *desk) signOut(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// record tells the audit log who has signed in or out, or was not let in.
+// record writes to the audit log who has signed in or out, or was refused.
 func (d *desk) record(r *http.Request, who api.Token, status int) {
 	d.access.Record(api.Audited{
 		Actor: who.Name, Token: who.ID, Namespace: who.Namespace, Method: r.Method, Path: r.URL.Path, Status: status,
@@ -156,7 +156,7 @@ var notSignedInPage = template.Must(template.New("").Parse(`<!doctype html>
 <p><a href="/login">Sign in again</a> · <a href="/">Back to the page</a></p>
 `))
 
-// notSignedIn tells somebody why the page is not there. It is answered to a browser, not to a program.
+// notSignedIn explains to a person why the page is not shown. It is answered to a browser, not to a program.
 func (d *desk) notSignedIn(w http.ResponseWriter, r *http.Request, err error) {
 	var e *api.Error
 	if !errors.As(err, &e) {

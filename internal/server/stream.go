@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 )
 
-// relay sends what produce has for the caller, until produce returns, the caller has gone, or the server closes. While
-// there is nothing to send it shows that the stream is alive.
+// relay sends the output of produce to the caller, until produce returns, the caller has gone, or the server closes.
+// While there is nothing to send it shows that the stream is alive.
 func (s *Server) relay(
 	ctx context.Context, out *stream, produce func(ctx context.Context, send func(id string, data any) error) error,
 ) {

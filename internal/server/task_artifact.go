@@ -20,14 +20,14 @@ const filesText = `Contents are kept once, by their SHA-256. The answer names th
 PUT, and the list again. When none is missing, the list is kept: say after that how the attempt has ended. After a
 broken connection begin again with the list, and only what is still missing is sent.`
 
-// octets describes a body that is no JSON.
+// octets describes a body that is not JSON.
 func octets() map[string]*huma.MediaType {
 	return map[string]*huma.MediaType{
 		"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
 	}
 }
 
-// OfContent is the input of what is about a content of an attempt. It is exported because the library skips embedded
+// OfContent is the input of requests about a content of an attempt. It is exported because the library skips embedded
 // types that are not.
 type OfContent struct {
 	OfTask
@@ -88,7 +88,7 @@ func addTaskArtifactRoutes(s *Server, a huma.API) {
 			h.SetHeader("Content-Type", "application/octet-stream")
 			h.SetStatus(http.StatusOK)
 			if _, err := io.Copy(h.BodyWriter(), content); err != nil {
-				panic(http.ErrAbortHandler) // else what is cut off would look whole
+				panic(http.ErrAbortHandler) // otherwise a cut-off file would look whole
 			}
 		}}, nil
 	})
@@ -106,7 +106,7 @@ func goesOn(ctx context.Context, s *Server, task string) error {
 	return err
 }
 
-// answerStream answers a request whose body was read as it came.
+// answerStream answers a request whose body was read as a stream.
 func answerStream(h huma.Context, err error) {
 	if err == nil {
 		h.SetStatus(http.StatusNoContent)
@@ -126,7 +126,7 @@ type patientBody struct {
 
 // Read implements io.Reader.
 func (b *patientBody) Read(p []byte) (int, error) {
-	_ = b.control.SetReadDeadline(time.Now().Add(bodyWithin)) // fails only where there is no connection, as in tests
+	_ = b.control.SetReadDeadline(time.Now().Add(bodyWithin)) // fails only without a connection, as in tests
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
 		_ = b.control.SetReadDeadline(time.Time{}) // else it would end the request while it is carried out

@@ -42,7 +42,7 @@ func (s *Server) updateRoutes(a huma.API) {
 	answers["202"] = &huma.Response{Description: "It has no answer yet.", Content: answers["200"].Content}
 }
 
-// updateWait is how long a request waits for the answer to an update, unless it says otherwise.
+// updateWait is how long a request waits for the answer to an update by default.
 const updateWait = 30 * time.Second
 
 // update sends an update and waits for its answer.

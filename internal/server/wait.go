@@ -103,7 +103,7 @@ func (s *Server) soFar(ctx context.Context, name string) (*outcome, error) {
 	}
 }
 
-// events answers with the stream of a run's events. A run that cannot be followed is told before the stream begins.
+// events answers with the stream of a run's events. A run that cannot be followed is reported before the stream begins.
 func (s *Server) events(ctx context.Context, run string, after int) (*huma.StreamResponse, error) {
 	r, err := s.cfg.Service.Run(ctx, run)
 	if err == nil && after < 0 { // the service refuses it, in the same words as elsewhere

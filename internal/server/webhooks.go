@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 )
 
-// OfWebhook is the input of what is about a webhook.
+// OfWebhook is the input of requests about a webhook.
 type OfWebhook struct {
 	Webhook string `path:"webhook" doc:"The webhook's name."`
 }
@@ -32,7 +32,7 @@ type deliveryQuery struct {
 	Cursor string  `query:"cursor" doc:"Next of the page before."`
 }
 
-// webhooks returns the webhooks, or a problem where there are none.
+// webhooks returns the webhooks, or a problem if there are none.
 func (s *Server) webhooks() (api.Webhooks, error) {
 	if s.cfg.Webhooks == nil {
 		return nil, httpapi.ProblemOf(&api.Error{Code: api.CodeReadOnly, Message: "this server has no webhooks"})
@@ -109,7 +109,7 @@ func (s *Server) webhookRoutes(a huma.API) {
 	s.deliveryRoutes(a)
 }
 
-// deliveryRoutes adds what is about the deliveries of a webhook.
+// deliveryRoutes adds the requests about the deliveries of a webhook.
 func (s *Server) deliveryRoutes(a huma.API) {
 	hooked(s, a, under(api.RoleRead, "GET", "/webhooks/{webhook}/deliveries", "listDeliveries", "webhooks",
 		"List deliveries, the newest event first"),

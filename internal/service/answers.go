@@ -15,7 +15,7 @@ import (
 const (
 	documentVersion = 1 // the version of the stored form
 
-	answersPrefix = "answers/"  // + the hash of a key: what was answered
+	answersPrefix = "answers/"  // + the hash of a key: what was answered the hash of a key: the stored answer
 	agesPrefix    = "answered/" // + an instant, "/" and the hash of a key: which answers are old
 	sweepEvery    = time.Minute
 	sweepAtOnce   = 200
@@ -36,13 +36,13 @@ func NewAnswers(documents journal.Documents, keep time.Duration, now func() core
 	return &Answers{documents: documents, keep: keep, now: now}
 }
 
-// storedAnswer is an answer as it is stored.
+// storedAnswer is an answer in its stored form.
 type storedAnswer struct {
 	At    core.Time       `json:"at"`
 	Value json.RawMessage `json:"value"`
 }
 
-// Recall returns what is stored under the hash of a key; nil: nothing, or it is too old.
+// Recall returns the value that is stored under the hash of a key; nil: there is none, or it is too old.
 func (a *Answers) Recall(ctx context.Context, hash string) ([]byte, error) {
 	key := answersPrefix + hash
 	found, err := a.documents.ReadDocuments(ctx, key)
@@ -75,7 +75,7 @@ func (a *Answers) Remember(ctx context.Context, hash string, value []byte) error
 		journal.Document{Key: ageKey(now) + "/" + hash, Value: []byte("{}")})...))
 }
 
-// Forget removes what is stored under the hash of a key.
+// Forget removes the value that is stored under the hash of a key.
 func (a *Answers) Forget(ctx context.Context, hash string) error {
 	return wrap(a.documents.PutDocuments(ctx, journal.Document{Key: answersPrefix + hash}))
 }

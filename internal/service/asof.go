@@ -25,7 +25,7 @@ func (r *reads) RunAt(ctx context.Context, name string, event int) (out *api.Run
 	return out, nil
 }
 
-// asOf folds the entries up to the one that an event belongs to.
+// asOf folds the entries up to the one to which an event belongs.
 func (f *followed) asOf(entries []core.Entry, event int, shared bool) (*api.Run, error) {
 	f.trail = trail.New(f.id, f.workflow.Definition)
 	f.trail.Shared, f.trail.Known.Plan = shared, f.workflow.Plan

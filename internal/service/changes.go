@@ -17,7 +17,7 @@ import (
 
 const (
 	changesFeed = "changes"
-	// mostChanges and mostChangeBytes bound what is kept for streams that are opened again, and for slow readers.
+	// mostChanges and mostChangeBytes limit what is kept for streams that are opened again, and for slow readers.
 	mostChanges     = 8192
 	mostChangeBytes = 16 << 20
 	mostEventData   = 64 << 10 // larger event data is omitted
@@ -33,7 +33,7 @@ type Feed interface {
 	DropFeed(ctx context.Context, name string) error
 }
 
-// Changes tells what happens in an engine's runs to any number of streams. While there are streams, and a little
+// Changes streams what happens in an engine's runs to any number of readers. While there are streams, and a little
 // longer, it reads a feed and keeps the last changes in memory. A stream that is opened again goes on where it was,
 // unless it stayed away for too long.
 type Changes struct {
@@ -53,23 +53,23 @@ type Changes struct {
 	streams int
 	idle    *time.Timer // ends the reading when no stream has come for a while
 	stop    context.CancelFunc
-	ended   chan struct{} // closed when nothing reads any more; nil: nothing does
+	ended   chan struct{} // closed when nothing reads any longer; nil if nothing does
 	closed  bool
 }
 
 var _ api.Changes = (*Changes)(nil)
 
-// change is one event with the row of its run before and after, or says that some may have been missed.
+// change is one event with the row of its run before and after, or means that some may have been missed.
 type change struct {
 	missed        bool
 	event         api.Event
 	before, after journal.RunRow
-	begins        bool // there is no row before
+	begins        bool // there is no earlier row
 	size          int
 }
 
-// Changes returns what tells the changes of the engine's runs. Close it before the engine. log gets what no caller is
-// told.
+// Changes returns the source of the changes of the engine's runs. Close it before the engine. log gets the errors that
+// no caller sees.
 func (s *Embedded) Changes(feed Feed, log *slog.Logger) *Changes {
 	return &Changes{
 		feed: feed, teller: s.Describer, now: s.now, log: log, era: rand.Text()[:8], first: 1,
@@ -155,7 +155,7 @@ func selector(q api.Query, now api.Time) (selection, error) {
 	return s, nil
 }
 
-// told returns what a stream is told of a change. ok is false if the change does not concern it.
+// told returns a change for a stream. ok is false if the change does not concern it.
 func (c *change) told(s selection, now core.Time) (out api.Change, ok bool) {
 	if c.missed {
 		return api.Change{Missed: true}, true
@@ -173,7 +173,7 @@ func (c *change) told(s selection, now core.Time) (out api.Change, ok bool) {
 
 func (c *Changes) id(n uint64) string { return fmt.Sprintf("%s-%d", c.era, n) }
 
-// enter counts a stream, and makes sure that changes are read. It returns the number of the first change to tell.
+// enter counts a stream, and makes sure that changes are read. It returns the number of the first change to send.
 func (c *Changes) enter(ctx context.Context, after string) (next uint64, missed bool, err error) {
 	era, text, _ := strings.Cut(after, "-")
 	number, err := strconv.ParseUint(text, 10, 64)
@@ -285,7 +285,7 @@ func (c *Changes) end() {
 	c.mu.Unlock()
 }
 
-// anew forgets all changes. Streams that are open have missed some, and are told so by since. mu is held.
+// anew forgets all changes. Open streams have missed some, and since tells them so. mu is held.
 func (c *Changes) anew() {
 	c.era = rand.Text()[:8]
 	c.first += uint64(len(c.kept)) + 1
@@ -294,7 +294,7 @@ func (c *Changes) anew() {
 	c.news = make(chan struct{})
 }
 
-// Close ends the reading. Streams that are open have to end by themselves.
+// Close ends the reading. Open streams have to end on their own.
 func (c *Changes) Close() {
 	c.begin.Lock()
 	defer c.begin.Unlock()
@@ -308,13 +308,13 @@ func (c *Changes) Close() {
 	if c.end(); !reads {
 		return
 	}
-	// The journal would keep what nobody reads. If this fails, the next process drops it.
+	// The journal would keep data that nobody reads. If this fails, the next process drops it.
 	if err := c.feed.DropFeed(context.Background(), changesFeed); err != nil {
 		c.log.Debug("the feed of changes stays", "error", err)
 	}
 }
 
-// readOnce reads the feed until that fails. It returns false where there is nothing more to read.
+// readOnce reads the feed until that fails. It returns false if there is nothing more to read.
 func (c *Changes) readOnce(ctx context.Context) bool {
 	teller := c.teller()
 	var one sync.Mutex // partitions bring their entries at the same time
@@ -338,7 +338,7 @@ func (c *Changes) readOnce(ctx context.Context) bool {
 	return true
 }
 
-// take keeps what entries tell.
+// take keeps the changes in entries.
 func (c *Changes) take(ctx context.Context, teller *Describer, entries []core.Entry) error {
 	var all []*change
 	if len(entries) == 0 { // a partition has come from another process

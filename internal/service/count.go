@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// Counts implements api.Service. Each phase is a page of the list, so that what is counted is what a list shows.
+// Counts implements api.Service. Each phase is a page of the list, so the counts match the list.
 func (r *reads) Counts(ctx context.Context, q api.Query) ([]api.Count, error) {
 	q, err := q.Read(api.Time(r.now()))
 	if err != nil {

@@ -24,12 +24,12 @@ func NewEmbedded(e engine.API, read Read, now func() core.Time) *Embedded {
 	return &Embedded{reads: newReads(e, read, now, false), engine: e}
 }
 
-// KnowProblems tells the service of a program with bodies why these cannot go on, by run. Call it before the first
-// request.
+// KnowProblems gives the service of a program with bodies the reasons why these cannot go on, by run. Call it before
+// the first request.
 func (s *Embedded) KnowProblems(problems func() map[core.RunID]error) { s.problems = problems }
 
-// KnowWorkers tells the service which tasks no worker takes. unserved reports whether none comes for the tasks of a
-// type in a queue, and waits says why attempts wait until somebody acts, by run. Call it before the first request.
+// KnowWorkers gives the service the tasks that no worker takes. unserved reports whether no worker serves the tasks of
+// a type in a queue, and waits returns why attempts wait until somebody acts, by run. Call it before the first request.
 func (s *Embedded) KnowWorkers(
 	unserved func(queue, taskType string) bool, waits func(context.Context) (map[core.RunID]error, error),
 ) {
@@ -140,8 +140,7 @@ func (s *Embedded) Stats(context.Context) (api.Stats, error) {
 	}, nil
 }
 
-// refused makes a sentence of the engine's refusal. It leaves out the run, because the caller knows which one it
-// asked about.
+// refused makes a sentence of the engine's refusal. It leaves out the run, because the caller knows its name.
 func refused(err error) error {
 	var e *api.Error
 	if !errors.As(err, &e) {

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// TopOf returns the run that stands for the family of a run: the first one of the chain of its topmost parent.
+// TopOf returns the run that represents the family of a run: the first one of the chain of its topmost parent.
 func TopOf(ctx context.Context, svc api.Service, r *api.Run) (core.RunID, error) {
 	var err error
 	for r.Parent != "" {

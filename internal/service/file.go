@@ -56,8 +56,8 @@ type reader struct {
 // pollEvery is the time between two looks at a run that another process carries on.
 const pollEvery = 200 * time.Millisecond
 
-// Entries returns a run's history: what the view has, and then what the tail adds. Between the two reads, a writer
-// may move batches from the tail to the view. Then both are read again.
+// Entries returns a run's history: that of the view, and then that of the tail. Between the two reads, a writer may
+// move batches from the tail to the view. Then both are read again.
 func (r *reader) Entries(ctx context.Context, id core.RunID, after int) ([]core.Entry, error) {
 	for {
 		h, err := r.j.History(ctx, id)

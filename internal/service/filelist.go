@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// tailed is what the journal's tail has of a run.
+// tailed is a run's data in the journal's tail.
 type tailed struct {
 	partition int
 	entries   []core.Entry
@@ -40,7 +40,7 @@ func (r *reader) List(ctx context.Context, q journal.Query) (journal.Page, error
 		return page, err
 	}
 	if q.Stuck {
-		return page, nil // only the process that set a run aside could tell, and it has written that into the view
+		return page, nil // only the process that set a run aside could report it, and it has written that into the view
 	}
 	var last *journal.RunRow // runs after the page's last row belong on a later page
 	if n := len(page.Runs); page.More && n > 0 {
@@ -89,7 +89,7 @@ func (r *reader) tail(ctx context.Context) (map[core.RunID]*tailed, error) {
 	return tail, nil
 }
 
-// newer returns the rows of the runs about which the tail knows more than the page's rows. The view will have the
+// newer returns the rows of the runs about which the tail has newer data than the page's rows. The view will have the
 // same rows later.
 func (r *reader) newer(
 	ctx context.Context, page *journal.Page, last *journal.RunRow, tail map[core.RunID]*tailed, q journal.Query,
@@ -102,7 +102,7 @@ func (r *reader) newer(
 	newer := map[core.RunID]journal.RunRow{}
 	for id, t := range tail {
 		through, listed := applied[id]
-		at := journal.RunRow{ID: id} // which says all about its place, unless that is its deadline's
+		at := journal.RunRow{ID: id} // which determines its place, unless the list is by deadline
 		switch {
 		case !q.ByDeadline && (!q.Follows(&at) || last != nil && q.Order(at, *last) > 0):
 			continue // it belongs on another page

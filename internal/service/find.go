@@ -49,8 +49,8 @@ func (r *reads) find(ctx context.Context, name string) (core.RunID, error) {
 	return r.findPrefix(ctx, name, low, high)
 }
 
-// orNamed returns the run of an id, or the run of a workflow id that looks like one. That either exists is not checked
-// as long as no workflow id does.
+// orNamed returns the run of an id, or the run of a workflow id that looks like one. Whether either exists is not
+// checked while no workflow id does.
 func (r *reads) orNamed(ctx context.Context, id core.RunID, name string) (core.RunID, error) {
 	page, err := r.src.List(ctx, journal.Query{WorkflowID: name, Limit: 1})
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	keptRuns = 16
 )
 
-// followed is a run with its trail. All who watch the run share the trail: the first of them who sees an entry folds
+// followed is a run with its trail. All watchers of the run share the trail: the first of them that sees an entry folds
 // it.
 type followed struct {
 	id    core.RunID
@@ -104,8 +104,8 @@ func (r *reads) with(ctx context.Context, name string, id core.RunID, fn func(f 
 	return wrap(err)
 }
 
-// locked calls fn with the run's lock held. A panic of the run's own code, such as its definition's, becomes an
-// error, because it concerns no other run. The trail is dropped then.
+// locked calls fn with the run's lock held. A panic of the run's own code, such as its definition's, becomes an error,
+// because it concerns no other run. The trail is dropped then.
 func (f *followed) locked(fn func() error) (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -171,7 +171,7 @@ func (f *followed) fold(e core.Entry) {
 	}
 }
 
-// told returns an event with the name that the run's own system has for it.
+// told returns an event with the name that the run's own system uses for it.
 func (f *followed) told(ev core.Event) api.Event {
 	out := trail.Event(ev)
 	if f.workflow.Words != nil {
@@ -192,8 +192,8 @@ func (f *followed) since(after int) (events []api.Event, complete bool) {
 	return slices.Clone(f.recent[min(after+1-first, len(f.recent)):]), true
 }
 
-// eventsAfter returns the events after a position. The run's trail must be up to date. Events that are not kept any
-// more are made again from the history.
+// eventsAfter returns the events after a position. The run's trail must be up to date. Events that are no longer kept
+// are made again from the history.
 func (r *reads) eventsAfter(ctx context.Context, f *followed, after int) ([]api.Event, error) {
 	events, complete := f.since(after)
 	if complete {

@@ -32,7 +32,7 @@ func (r *reads) Forecast(ctx context.Context, name string, q api.ForecastRequest
 		return nil, err
 	}
 	id := entries[0].Run
-	// The forecast has a run of its own: a panic of the run's code, such as its definition's, becomes an error.
+	// The forecast has its own run: a panic of the run's code, such as its definition's, becomes an error.
 	f := &followed{id: id, kind: k.kind, workflow: k.workflow}
 	err = f.locked(func() error {
 		f.trail = trail.Of(id, k.workflow.Definition, entries)

@@ -17,7 +17,7 @@ func (r *reads) History(ctx context.Context, name string) ([]byte, error) {
 	return text, wrap(err)
 }
 
-// recorded returns all that is recorded of a run, and its workflow.
+// recorded returns all records of a run, and its workflow.
 func (r *reads) recorded(ctx context.Context, name string) ([]core.Entry, *known, error) {
 	id, err := r.find(ctx, name)
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// onlyReads has the methods of a service that change something, for one that only reads. Each returns an error.
+// onlyReads has the methods of a service that change something, for a read-only service. Each returns an error.
 type onlyReads struct{}
 
-// readOnly returns the error of what would change something.
+// readOnly returns the error of a change.
 func readOnly(what string) error {
 	return &api.Error{Code: api.CodeReadOnly, Message: what + ": the database is open for reading only"}
 }

@@ -59,7 +59,7 @@ func (r *reads) Run(ctx context.Context, name string) (*api.Run, error) {
 	return out, err
 }
 
-// snapshot returns a followed run as it is now, with the words of the system it was made for.
+// snapshot returns a followed run in its present state, with the words of the system for which it was made.
 func (r *reads) snapshot(ctx context.Context, f *followed) *api.Run {
 	f.trail.Known = trail.Known{Plan: f.workflow.Plan, Unserved: r.unserved}
 	if r.problems != nil {
@@ -84,13 +84,13 @@ func (r *reads) snapshot(ctx context.Context, f *followed) *api.Run {
 	return out
 }
 
-// Rests reports whether nobody carries an open run on; top returns the run that stands for its family.
+// Rests reports whether no process carries an open run on; top returns the run that represents its family.
 type Rests func(ctx context.Context, run core.RunID, top func() core.RunID) bool
 
-// KnowResting tells a service which runs nobody carries on. Call it before the first request.
+// KnowResting tells a service which runs no process carries on. Call it before the first request.
 func (r *reads) KnowResting(rests Rests) { r.rests = rests }
 
-// topOf returns the run that stands for the family of a run.
+// topOf returns the run that represents the family of a run.
 func (r *reads) topOf(ctx context.Context, id core.RunID) (top core.RunID) {
 	err := r.with(ctx, id.String(), id, func(f *followed) error {
 		top = f.trail.Run.Top()

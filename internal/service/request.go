@@ -29,7 +29,7 @@ func Definition(d api.Definition) (journal.Definition, error) {
 	return journal.Definition{ID: id, Kind: d.Kind, Name: d.Name, Source: []byte(d.Source)}, err
 }
 
-// startRequest makes the engine's request from that of the API.
+// startRequest converts a request of the API to one of the engine.
 func (s *Embedded) startRequest(r api.StartRequest) (engine.StartRequest, error) {
 	d, err := Definition(r.Definition)
 	if err != nil {
@@ -53,8 +53,8 @@ func (s *Embedded) startRequest(r api.StartRequest) (engine.StartRequest, error)
 	return req, nil
 }
 
-// Start returns the engine's request for a run of a definition: what its workflow says about the start, with what the
-// caller says: its deadline takes the place of the workflow's.
+// Start returns the engine's request for a run of a definition, from its workflow's settings and the caller's: the
+// caller's deadline replaces the workflow's.
 func Start(d journal.Definition, begun core.Start, r *api.StartRequest) (engine.StartRequest, error) {
 	req := engine.StartRequest{Definition: d, Start: begun}
 	if r.UseExisting {
@@ -86,7 +86,7 @@ func Start(d journal.Definition, begun core.Start, r *api.StartRequest) (engine.
 	return req, err
 }
 
-// begin returns what a workflow says about the start of a run with an input.
+// begin returns a workflow's settings for the start of a run with an input.
 func begin(w *Prepared, d journal.Definition, input []byte) (core.Start, error) {
 	if w.Begin == nil {
 		return core.Start{}, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf(

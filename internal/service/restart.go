@@ -162,7 +162,7 @@ func kept(f *followed, r api.RestartRequest) ([]core.Kept, error) {
 	return keep, err
 }
 
-// Repeatable returns why a new run like this one cannot be started now; nil: it can.
+// Repeatable returns why a new run like this one cannot be started now, or nil if it can.
 func Repeatable(r *api.Run) error {
 	if r.Phase.Closed() || r.WorkflowID == "" {
 		return nil

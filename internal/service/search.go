@@ -38,7 +38,7 @@ type search struct {
 
 // newSearch checks a query.
 func (r *reads) newSearch(ctx context.Context, q api.Query) (s *search, err error) {
-	asked := q // the cursor belongs to the query as it was asked: an age in its text is another instant each time
+	asked := q // the cursor belongs to the original query: an age in its text is another instant each time
 	if q, err = q.Read(api.Time(r.now())); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (r *reads) newSearch(ctx context.Context, q api.Query) (s *search, err erro
 	return s, err
 }
 
-// stuck returns why runs cannot go on until somebody acts: their code cannot, or nobody executes what they wait for.
+// stuck returns why runs cannot go on until somebody acts: their code cannot, or no worker takes their tasks.
 func (r *reads) stuck(ctx context.Context) (map[core.RunID]error, error) {
 	all := map[core.RunID]error{}
 	if r.waits != nil {
@@ -109,7 +109,7 @@ func (r *reads) stuck(ctx context.Context) (map[core.RunID]error, error) {
 	return all, nil
 }
 
-// goOnAfter lets the search go on after a run that the caller names.
+// goOnAfter makes the search continue after a run that the caller names.
 func (s *search) goOnAfter(ctx context.Context) (err error) {
 	if s.journal.After, err = core.ParseRunID(s.After); err != nil {
 		return invalid(err, "list: after: %v", err)
@@ -209,7 +209,7 @@ func (s *search) opens() bool { return len(s.Input) > 0 }
 // looksForWords reports whether the rows have to be searched for words.
 func (s *search) looksForWords() bool { return len(s.Words) > 0 || s.Error != "" }
 
-// enough reports whether so many runs were looked at that the page has to do with what was found.
+// enough reports whether so many runs were read that the page has to be returned as it is.
 func (s *search) enough() bool {
 	return s.opens() && s.looked >= mostOpened || s.looked >= mostEstimated ||
 		s.looked >= leastLooked && s.now().Sub(s.began) > mostTime
@@ -239,8 +239,8 @@ func (s *search) keeps(ctx context.Context, row *journal.RunRow, to *api.RunSumm
 	return s.hasInput(ctx, row.ID)
 }
 
-// expectedEnd returns when a run will end at the pace of its workflow; the run may end later. 0: nothing is known.
-// Until its wake time a run that sleeps or waits does nothing by itself. If that is its deadline, it will miss it.
+// expectedEnd returns when a run will end at the pace of its workflow; the run may end later; 0 if that is unknown.
+// A run that sleeps or waits does nothing on its own until its wake time. If that is its deadline, it will miss it.
 func (s *search) expectedEnd(ctx context.Context, row *journal.RunRow) (core.Time, error) {
 	var expected core.Time
 	if row.Wake > journal.WakeSetAside {
@@ -282,8 +282,8 @@ func (s *search) hasInput(ctx context.Context, id core.RunID) (bool, error) {
 	return true, nil
 }
 
-// hasValue reports whether a value has another one at a path: a text as it is, a number, true, false or null as JSON
-// writes it.
+// hasValue reports whether a value has another one at a path: texts are compared directly, numbers, true, false and
+// null in their JSON form.
 func hasValue(v any, path []string, want string) bool {
 	for _, key := range path {
 		object, _ := v.(map[string]any)
@@ -305,7 +305,7 @@ func hasValue(v any, path []string, want string) bool {
 
 // pace is how long the runs of a workflow take.
 type pace struct {
-	usual time.Duration // half of those that succeeded last took less; 0: none did
+	usual time.Duration // half of the last successful ones took less; 0 if there are none
 	until core.Time     // when it is computed again
 }
 
@@ -316,13 +316,13 @@ type paces struct {
 }
 
 const (
-	paceRuns   = 100 // so many runs tell the pace of a workflow
+	paceRuns   = 100 // how many runs determine the pace of a workflow
 	paceAge    = time.Minute
 	mostPaces  = 10_000
 	leastPaces = 5 // fewer runs tell nothing
 )
 
-// of returns how long the runs of a workflow usually take; 0: it is not known.
+// of returns how long the runs of a workflow usually take, or 0 if it is not known.
 func (p *paces) of(ctx context.Context, src source, workflow string, now core.Time) (time.Duration, error) {
 	p.mu.Lock()
 	known, ok := p.known[workflow]

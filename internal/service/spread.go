@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
-// Routed is the service of a node that shares the partitions of its journal with others: what concerns a run of another
-// node is asked of that node. Lists and searches are answered here, of the view and of what this node knows beyond it.
+// Routed is the service of a node that shares the partitions of its journal with others: requests about a run of
+// another node go to that node. Lists and searches are answered here, from the view and the newer data of this node.
 type Routed struct {
 	*Embedded
 	here  api.Node // answers for the runs of this node
@@ -22,13 +22,13 @@ type Routed struct {
 	patience time.Duration
 }
 
-// Local is what a node is to itself: its service, and what sends updates to the bodies of its runs.
+// Local is a node's own part: its service, and the way of updates to the bodies of its runs.
 type Local struct {
 	*Embedded
 	api.Updates
 }
 
-// Own is what this node has. *engine.Engine implements it.
+// Own is this node's engine. *engine.Engine implements it.
 type Own interface {
 	// Runs reports whether this node runs a partition.
 	Runs(partition int) bool
@@ -63,7 +63,7 @@ func NewRouted(e *Embedded, own Own, nodes Nodes, patience time.Duration) *Route
 	return &Routed{Embedded: e, here: Local{Embedded: e}, own: own, nodes: nodes, patience: patience}
 }
 
-// For says who answers for the runs of this node, in place of its service. Call it before the first request.
+// For sets who answers for the runs of this node, in place of its service. Call it before the first request.
 func (s *Routed) For(n api.Node) { s.here = n }
 
 // errMoving returns the error of a request whose partition has no owner for long.
@@ -87,12 +87,12 @@ func again(err error, reads bool) bool {
 	}
 }
 
-// moveLook is how often a request that waits for a partition looks again, if it hears nothing.
+// moveLook is how often a request that waits for a partition looks again, if it gets no notice.
 const moveLook = 100 * time.Millisecond
 
 // at carries a request out by the node that has a partition; here is set if that is this one. While the partition
 // moves, it waits and tries again. A request that only reads is given up when the partition leaves the node that was
-// asked: that may be cut off from its database, and would answer late.
+// asked: that node may be cut off from its database, and would answer late.
 func (s *Routed) at(ctx context.Context, partition int, reads bool,
 	call func(ctx context.Context, node api.Node, here bool) error,
 ) error {
@@ -113,8 +113,8 @@ func (s *Routed) at(ctx context.Context, partition int, reads bool,
 	})
 }
 
-// until tries until a partition is where try looks for it, or patience is over. Another node that asks waits itself:
-// it is told at once, so that a node which stops has answered.
+// until tries until a partition is where try looks for it, or patience is over. A node that asks waits itself: it gets
+// its answer at once, so that a node which stops has answered.
 func (s *Routed) until(ctx context.Context, reads bool, try func() error) error {
 	var patience <-chan time.Time
 	for {
@@ -141,7 +141,7 @@ func (s *Routed) until(ctx context.Context, reads bool, try func() error) error 
 	}
 }
 
-// onRun carries a request about a run out where that run is. A name that is no run id is looked up by the node where
+// onRun carries a request about a run out where that run is. A name that is not a run id is looked up by the node where
 // the runs with such a workflow id are: it knows those that the view does not have yet.
 func onRun[T any](ctx context.Context, s *Routed, name string, reads bool,
 	call func(ctx context.Context, node api.Node, name string) (T, error),
@@ -173,7 +173,7 @@ func onRun[T any](ctx context.Context, s *Routed, name string, reads bool,
 			if err != nil {
 				return err
 			}
-			name = id.String() // so that it is not looked up once more, where less may be known by then
+			name = id.String() // so that it is not looked up again, where less may be known by then
 			if away = int(core.PartitionKey(id))%s.own.PartitionCount() != home; away {
 				resolved = name
 				return nil
@@ -241,8 +241,8 @@ func (s *Routed) Update(ctx context.Context, name string, u api.Update) (api.Ans
 	})
 }
 
-// while calls f with a context that ends when a condition does not hold any more, which is about who owns what. Then it
-// is not known what f has done.
+// while calls f with a context that ends when a condition about who owns what no longer holds. Then it is not known
+// what f has done.
 func (s *Routed) while(ctx context.Context, holds func() bool, f func(ctx context.Context) error) error {
 	moved := &api.Error{
 		Code: api.CodeUncertain, Message: "the partition of this run has moved meanwhile",

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/trail"
 )
 
-// Told is what an entry of a run tells.
+// Told is the content of a run's entry for readers.
 type Told struct {
 	Workflow   string
 	WorkflowID string
@@ -21,7 +21,7 @@ type Told struct {
 	// Before and After are the run's rows before the entry and after it. Where the entry begins the run, Before is
 	// zero.
 	Before, After journal.RunRow
-	Words         *api.Words // the words of the run's own system, after the entry; nil: it has none
+	Words         *api.Words // the words of the run's own system, after the entry; nil if it has none
 }
 
 // Describer converts entries, which come in the order of a feed, to events with the numbers that they have in the
@@ -34,12 +34,12 @@ type Describer struct {
 // mostTold is how many runs a Describer keeps in memory. The history of another one is read again with its next entry.
 const mostTold = 4096
 
-// telling is a run of which the last entry was told.
+// telling is a run with its last entry that was described.
 type telling struct {
 	trail *trail.Trail
 	words Words
 	row   journal.RunRow // the row after the last entry
-	// ahead is how many more entries equal to last were told already, see [Describer.resume].
+	// ahead is how many more entries equal to last were described already, see [Describer.resume].
 	ahead int
 	last  []byte
 }
@@ -107,7 +107,7 @@ func (t *Describer) keep(id core.RunID, r *telling) {
 }
 
 // resume returns a run that is not in memory, and the events of its entry e. If equal entries follow e, their events
-// are among them: only the history tells which of them e is, and an event that is told twice does no harm.
+// are among them: only the history shows which of them e is, and a repeated event does no harm.
 func (t *Describer) resume(ctx context.Context, e core.Entry) (*telling, []core.Event, error) {
 	entries := []core.Entry{e}
 	if !begins(e) {

@@ -61,8 +61,8 @@ type folding struct {
 	entry  core.Entry
 }
 
-// deliver gives new events to fn. next is an entry that has just come; it is folded here if nobody else has folded
-// it yet.
+// deliver gives new events to fn. next is an entry that has just come; it is folded here if nobody else has folded it
+// yet.
 func (w *watching) deliver(ctx context.Context, next *folding) error {
 	var events []api.Event
 	err := w.f.locked(func() (err error) {

@@ -16,7 +16,7 @@ import (
 type Prepared struct {
 	Definition *core.Definition
 	Plan       []api.PlannedStep // its steps, without hooks
-	Words      Words             // the words of the system whose document it was made from; nil: it was not
+	Words      Words             // the words of the system whose document it was made from; nil if it was not
 	// Begin checks the input of a run that somebody starts. It returns what the workflow defines about the start:
 	// its limits, and the input with its defaults. It is nil if only the program that has the workflow's code can
 	// start it.
@@ -24,7 +24,7 @@ type Prepared struct {
 	// Rerun chooses which results a new run takes from an earlier one. steps run again; if from is set, the steps
 	// that depend on them run again too. It is nil if no steps can be chosen.
 	Rerun func(earlier *core.Run, steps []string, from bool) ([]core.Kept, error)
-	// Text is what Continue of another workflow compares.
+	// Text is compared by Continue of another workflow.
 	Text any
 	// Continue chooses the results that a new run of this workflow, with an input, takes from an earlier run. The named
 	// steps run again, with from also what needs them; without names those that failed. was is the text of that run's
@@ -99,7 +99,7 @@ func (w *workflows) given(d journal.Definition) (*known, error) {
 	return w.keep(d)
 }
 
-// find returns the workflow of a definition that was read; nil: it was not.
+// find returns the workflow of a definition that was read, or nil if it was not.
 func (w *workflows) find(id core.DefinitionID) *known {
 	w.mu.Lock()
 	defer w.mu.Unlock()

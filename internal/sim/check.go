@@ -194,7 +194,7 @@ func same(a, b reflect.Value) bool {
 	}
 }
 
-// checkFunction checks that an attempt whose function a body has comes to its end.
+// checkFunction checks that an attempt whose function a body has reaches its end.
 func (ch *checker) checkFunction(n *node, a *account, tok core.Token) {
 	wt := n.workers.tasks[tok]
 	if wt == nil || ch.bodyInTransit(n, a) {
@@ -243,7 +243,7 @@ func (ch *checker) checkNotHanging(n *node, a *account) {
 		case s.kind == core.KindTask && s.ready && ch.waitsForGroup(n, tok, groupAfter(s.losses.row)):
 		case s.spec.Type == body.TypeLocal && m.notAsked(): // its body comes to its function when it is asked to stop
 		case s.held.Reason != core.HeldNone && s.spec.Type == body.TypeLocal && ch.bodyInTransit(n, a):
-			// Its turn comes when its function is there, however long ago what held it back has let go.
+			// Its turn comes when its function is there, however long ago the limit that held it allowed it.
 		case s.held.Reason != core.HeldNone:
 			slots := ch.u.profile.slots[s.spec.Type]
 			if (slots < 0 || n.process.busy(s.spec.Type) < slots) && !ch.freed(n, s) && n.quiet() {
@@ -293,8 +293,8 @@ func (ch *checker) checkDue(a *account, now core.Time) {
 	}
 }
 
-// awaitsClock reports whether a run is on its way to its end and goes on when the clock, which went back, shows the
-// instant of its last entry again: what was done to it while it rested.
+// awaitsClock reports whether a run is about to end and goes on when the clock, which went back, shows the instant of
+// its last entry again: an operation was recorded while it rested.
 func (m *runModel) awaitsClock(now core.Time) bool {
 	return m.last > now && (m.cancelled || m.stopping || m.closing)
 }
@@ -388,7 +388,7 @@ func (ch *checker) checkAnswer(r *request) {
 	}
 }
 
-// checkOutcome checks what a caller was told who had asked for the outcome of a run.
+// checkOutcome checks the answer to a caller that has asked for the outcome of a run.
 func (ch *checker) checkOutcome(id core.RunID, outcome engine.Outcome) {
 	a := ch.accounts[outcome.Run]
 	if a == nil || !slices.Contains(a.model.ends, outcome.Phase) {
@@ -397,7 +397,7 @@ func (ch *checker) checkOutcome(id core.RunID, outcome engine.Outcome) {
 	}
 }
 
-// noteNotSaved notes that the caller of a request was told that nothing was saved.
+// noteNotSaved notes that the caller of a request got the answer that nothing was saved.
 func (ch *checker) noteNotSaved(mark, told string) {
 	if a := ch.marks[mark]; a != nil {
 		ch.u.violate(Untouched, a.id, "%s is in the journal; its caller was told: %s", mark, told)

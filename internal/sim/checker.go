@@ -9,7 +9,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/policy"
 )
 
 // checker knows what became durable. The storage gives it each batch that it stored. The engine has no access to it.
@@ -32,7 +31,8 @@ type checker struct {
 	keys      map[workflowKey]*account
 	events    map[core.RunID]map[string]bool // the events of each chain as "name id", by the chain's first run
 	marks     map[string]*account            // the marks of clients' requests that are in the journal
-	// toldNotSaved has the marks of requests whose callers were told that nothing was saved, and the error they got.
+	// toldNotSaved has the marks of requests whose callers got the answer that nothing was saved, and the error they
+	// got.
 	toldNotSaved map[string]string
 }
 
@@ -126,7 +126,7 @@ func (ch *checker) addEntry(e core.Entry, encoded []byte, seq uint64) {
 		a.body.applyEntry(a, e)
 	}
 	if due != 0 {
-		due = policy.Earliest(due, wake)
+		due = due.Earlier(wake)
 	}
 	ch.checkTimerOrder(ch.appending, a, due)
 	ch.noteMarks(a, e)
@@ -223,7 +223,7 @@ func (ch *checker) anyOpen() core.RunID {
 	return core.RunID{}
 }
 
-// checkObserved checks what an observer is told: it is in the journal, with the same instants.
+// checkObserved checks the calls of an observer: they are in the journal, with the same instants.
 func (ch *checker) checkObserved(o *engine.Observation) {
 	a := ch.accounts[o.ID]
 	if a == nil {
@@ -256,7 +256,7 @@ func (ch *checker) checkObservedAttempt(a *account, o *engine.Observation, step 
 			n, step)
 		return
 	}
-	// Its end may be in the journal already when its start is told.
+	// Its end may be in the journal already when its start is reported.
 	at := a.model.steps[step].attempts[n-1]
 	if row.ReadyAt != at.ready || row.Started != at.started || row.Ended != 0 && row.Ended != at.ended {
 		ch.u.violate(Recorded, a.id, "an observer is told of attempt %d of step %d with the instants %s, %s and %s, "+

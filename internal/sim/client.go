@@ -101,7 +101,7 @@ func named(c *engine.StartCall) bool {
 	return c != nil && (c.Start.Key != "" || c.Start.RunID != core.RunID{})
 }
 
-// nodeEnded drops the requests that a dead process cannot answer any more. A start with a name is repeated.
+// nodeEnded drops the requests that a dead process can no longer answer. A start with a name is repeated.
 func (c *clients) nodeEnded(n *node) {
 	var rest []*request
 	for _, r := range c.waiting {
@@ -114,7 +114,7 @@ func (c *clients) nodeEnded(n *node) {
 	c.waiting = rest
 }
 
-// repeatStart sends a start again with the same key or run id, and a mark of its own.
+// repeatStart sends a start again with the same key or run id, and its own mark.
 func (c *clients) repeatStart(start *engine.StartCall, tries int) {
 	if tries++; tries > 3 {
 		return

@@ -15,8 +15,8 @@ import (
 )
 
 // machines are the nodes of a cluster that share the partitions of some universes, by the real member of a cluster and
-// the leases of one journal. Each of them gives signs of life, takes its share of the partitions and gives back what is
-// too much. It comes, drains and dies, stands still past its leases, or does not reach the database for a while.
+// the leases of one journal. Each of them gives signs of life, takes its share of the partitions and gives back its
+// surplus. It comes, drains and dies, is stopped past its leases, or does not reach the database for a while.
 type machines struct {
 	random
 	u       *universe
@@ -26,8 +26,8 @@ type machines struct {
 	count   int           // how many have ever come
 	table   map[string]machineRow
 	pins    map[int]string // the machine that should own a partition because an operator said so
-	down    core.Time      // nobody reaches the database until then
-	paused  int            // owners that stood still until another machine had taken over
+	down    core.Time      // the database is unreachable until then
+	paused  int            // owners that were stopped until another machine had taken over
 	ended   int            // owners that stopped by their own clock
 	given   int            // partitions that were given back
 }
@@ -44,17 +44,17 @@ type machine struct {
 	id     string
 	member *cluster.Member
 	nodes  map[int]*node // the node that runs a partition, or believes it does
-	frozen core.Time     // it stands still until then
+	frozen core.Time     // it is stopped until then
 	cut    core.Time     // it does not reach the database until then
 	gone   bool
-	faint  time.Duration // how long it is to stand still during its next append; 0: not at all
+	faint  time.Duration // how long it will be stopped during its next append; 0: not at all
 
 	mu         sync.Mutex // the member gives and takes several partitions at once
 	give, take []int      // the partitions that the member wants to give and take, until the end of its round
 }
 
-// newMachines draws from numbers of its own, so that universes without a cluster stay as they are. A step that kills
-// its process would be hard to tell from other losses.
+// newMachines uses its own random numbers, so that universes without a cluster stay as they are. A step that kills its
+// process would be hard to tell from other losses.
 func newMachines(u *universe) *machines {
 	c := &machines{random: newRandom(u.seed, 0xc157), u: u, table: map[string]machineRow{}, pins: map[int]string{}}
 	c.planted = !u.opt.NoFaults && !u.poison.planted && (c.chance(0.3) || u.opt.Cluster)
@@ -122,7 +122,7 @@ func (m *machine) round() {
 	m.c.u.after(m.c.term/5, m.id+" gives a sign of life", m.round)
 }
 
-// act plays one round of the member: it says which partitions to give and to take.
+// act plays one round of the member: it returns which partitions to give and to take.
 func (m *machine) act() {
 	u := m.c.u
 	if m.gone || m.frozen > u.now {
@@ -187,7 +187,7 @@ func (m *machine) leave() {
 	c.u.after(away, "a machine comes", c.come)
 }
 
-// die kills the machine with all that it runs.
+// die kills the machine with everything that it runs.
 func (m *machine) die(where string) {
 	if m.gone {
 		return
@@ -226,7 +226,7 @@ func (m *machine) takeOver(s *simPartition) {
 			s.formerOwner.endFenced()
 		}
 		s.formerOwner = old
-		if old.frozen > u.now { // its workers stand still, too
+		if old.frozen > u.now { // its workers are stopped, too
 			m.c.paused++
 			old.workers.standStill()
 		}
@@ -370,7 +370,7 @@ func (r *reached) Release(ctx context.Context, p int, epoch uint64) error {
 	return r.Journal.Release(ctx, p, epoch)
 }
 
-// Append implements journal.Journal. What was on its way when the database was lost may be stored, or not.
+// Append implements journal.Journal. Batches that were on their way when the database was lost may be stored, or not.
 func (r *reached) Append(ctx context.Context, b *journal.Batch) error {
 	if err := r.m.reaches(); err != nil {
 		if r.m.c.chance(0.5) {

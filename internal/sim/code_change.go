@@ -10,8 +10,8 @@ import (
 
 // codeChange gives some processes of some universes changed code: the branches of its programs have other names. A run
 // whose history has a branch of the old name must wait there, and nothing that the changed code decides beside it may
-// be recorded. A run without one goes on with the new names. When the faults end, code takes over that knows by the
-// history which names a run goes by. Then every run must go on.
+// be recorded. A run without one goes on with the new names. When the faults end, the new code knows from the history
+// which names a run uses. Then every run must go on.
 type codeChange struct {
 	random
 	u       *universe

@@ -1,5 +1,5 @@
 // Package sim simulates whole engines in virtual time. Each seed makes one universe. After every step of it the checker
-// tests what must always hold.
+// tests the invariants.
 //
 // A universe contains:
 //   - workflows, as flow files and as bodies;
@@ -22,12 +22,12 @@
 // It also knows what the workers really execute and what callers were really told. See [Run].
 //
 // In a cluster, the real member decides what a machine takes and gives back, and the real tenure when an owner stops.
-// Machines come, drain and die, stand still past their leases, and lose the database. Signs of life and the table of
+// Machines come, drain and die, are stopped past their leases, and lose the database. Signs of life and the table of
 // machines are in virtual time, by the database's clock.
 //
 // A body is a program: a tree of steps and branches. Like a Go function, it decides from recorded results only. The
 // real runtime, body.Host, executes it. The agenda resumes its goroutines and fires its timers. Branches may compute
-// for a long time, or for ever. A body may be unwound, refused or stuck. The end of an attempt may wait for the body's
+// for a long time, or forever. A body may be unwound, refused or stuck. The end of an attempt may wait for the body's
 // next decision. An append may fail, or an operator may restart a step, while decisions that depend on it are on their
 // way. To know what a body must decide, the checker walks through the same program with code of its own.
 //
@@ -61,7 +61,7 @@
 //     the limit: then nothing begins until fewer are left. Of two that wait with the same key, the one with the higher
 //     priority goes first, then the older one. Where keys take turns, a run that leaves without having begun uses
 //     none.
-//  16. To a run that rests nothing happens but what callers and other runs do to it.
+//  16. A resting run changes only through callers and other runs.
 //
 // The other ones of type [Invariant] have no number.
 package sim

@@ -14,7 +14,7 @@ type groupLimits struct {
 	u *universe
 }
 
-// planGroupLimits draws from numbers of its own, so that universes without such an operator stay as they are.
+// planGroupLimits uses its own random numbers, so that universes without such an operator stay as they are.
 func planGroupLimits(u *universe) {
 	g := &groupLimits{newRandom(u.seed, 0x6a0b), u}
 	if !u.opt.NoFaults && g.chance(0.25) {

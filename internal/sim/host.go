@@ -13,14 +13,14 @@ import (
 )
 
 // host runs the bodies of a node. It uses the real body.Host and gives it timers, goroutines and an engine in virtual
-// time. What bodies tell the engine goes through the node's inbox, so the engine gets it later, but in order.
+// time. Messages of bodies to the engine go through the node's inbox, so the engine gets them later, but in order.
 type host struct {
 	n               *node
 	real            *body.Host
 	codeIsChanged   bool
 	bodies          engine.Bodies // as the engine calls them
 	generation      int
-	inTransit       map[core.RunID]int // how many things are on their way to a run's body, or from it
+	inTransit       map[core.RunID]int // how many messages are on their way to a run's body, or from it
 	pending         map[core.RunID]int // decisions of a run that the engine has not answered
 	stuckGeneration map[core.RunID]int // the generation in which a run's body was last stuck
 	coroutines      map[*coroutine]bool
@@ -76,11 +76,11 @@ func (h *host) stuck(s *body.Stuck) error {
 }
 
 // codeChanged returns the error of a body that asks for something other than what is recorded, although its code has
-// not changed; nil: there is none.
+// not changed, or nil if there is none.
 func (h *host) codeChanged(run core.RunID) *body.Stuck {
 	var stuck *body.Stuck
 	if h.codeIsChanged || h.stuckGeneration[run] != h.generation {
-		return nil // that body belongs to an older generation, which does not count any more
+		return nil // that body belongs to an older generation, which no longer counts
 	}
 	if errors.As(h.real.Problem(run), &stuck) && stuck.Why == body.Changed {
 		return stuck
@@ -103,7 +103,7 @@ func (h *host) arrived(run core.RunID) {
 	}
 }
 
-// enqueue puts something that a run's body tells the engine into the node's inbox.
+// enqueue puts a message of a run's body to the engine into the node's inbox.
 func (h *host) enqueue(run core.RunID, what string, do func()) {
 	h.inTransit[run]++
 	h.n.enqueue(what, func() {
@@ -219,7 +219,7 @@ func (c *coroutine) Unpark() {
 		d = 0
 	case u.chance(u.profile.hangs / 20):
 		if u.chance(0.5) {
-			return // it computes for ever; the task limit must end it
+			return // it computes forever; the task limit must end it
 		}
 		d = u.span(taskLimit, time.Hour)
 	case u.chance(u.profile.slowBranches):
@@ -367,7 +367,7 @@ func (h *host) takeEnd(run core.RunID, in core.Input) bool {
 	return true
 }
 
-// findFunction looks for the function of an attempt. The attempt begins when the run's body comes to its step. If the
+// findFunction looks for the function of an attempt. The attempt begins when the run's body reaches its step. If the
 // body waits for something else, the attempt is given back.
 func (h *host) findFunction(wt *workerTask) {
 	run := wt.task.Token.Run

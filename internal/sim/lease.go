@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// monotonic returns the clock that nobody sets, of a node's machine.
+// monotonic returns the monotonic clock of a node's machine.
 func (n *node) monotonic() time.Time { return time.UnixMicro(int64(n.u.now)) }
 
 // owner returns how the node is called in the journal.
@@ -107,7 +107,7 @@ func (n *node) give() {
 	n.finish()
 }
 
-// finish saves what is left, and then gives the partition back.
+// finish saves the rest, and then gives the partition back.
 func (n *node) finish() {
 	if !n.needsOpen {
 		n.p.Flush()
@@ -119,7 +119,7 @@ func (n *node) finish() {
 	n.u.tracef("%s gives its partition back", n.name)
 	n.machine.c.given++
 	n.p.ShutShared(errMoved)
-	_ = n.p.Release(n.u.ctx) // else the lease ends by itself
+	_ = n.p.Release(n.u.ctx) // else the lease ends on its own
 	n.endFenced()
 	n.machine.c.look()
 }
@@ -171,7 +171,7 @@ func (c *machines) planFaults() {
 	}
 }
 
-// freeze makes a machine stand still, as when its process is stopped by a signal.
+// freeze stops a machine, as when its process is stopped by a signal.
 func (m *machine) freeze(until core.Time) {
 	m.frozen, m.faint = until, 0
 	for _, n := range m.nodes {
@@ -192,14 +192,14 @@ func (m *machine) freeze(until core.Time) {
 	})
 }
 
-// maybeFaint makes the machine of a node stand still while an append is under way, if it is to stand still soon.
+// maybeFaint stops the machine of a node while an append is under way, if that was planned.
 func (n *node) maybeFaint(chance float64) {
 	if m := n.machine; m != nil && m.faint > 0 && !n.u.noFaults && m.c.chance(chance) {
 		m.freeze(n.u.now.Add(m.faint))
 	}
 }
 
-// wait calls do after a while. If the node's machine stands still then, it does so when the machine goes on.
+// wait calls do after a while. If the node's machine is stopped then, it does so when the machine goes on.
 func (n *node) wait(d time.Duration, what string, do func()) {
 	n.u.after(d, what, func() {
 		if n.machine == nil || n.frozen <= n.u.now {
@@ -211,7 +211,7 @@ func (n *node) wait(d time.Duration, what string, do func()) {
 	})
 }
 
-// goOn does what was to be done while the machine stood still.
+// goOn does what was due while the machine was stopped.
 func (n *node) goOn() {
 	if do := n.held; do != nil {
 		n.held = nil
@@ -219,7 +219,7 @@ func (n *node) goOn() {
 	}
 }
 
-// endFaults lets the database be reached again, and a machine come if there is none.
+// endFaults makes the database reachable again, and lets a machine come if there is none.
 func (c *machines) endFaults() {
 	c.down = 0
 	for _, m := range c.up {

@@ -25,7 +25,7 @@ var serviceLimits = map[string]policy.QueueLimits{
 	},
 }
 
-// serviceText is how flow files say the same.
+// serviceText is the same in the form of flow files.
 const serviceText = `services:
   mail: {limits: {concurrency: 1}}
   fax: {limits: {perKey: 1, fair: true}}
@@ -34,7 +34,7 @@ const serviceText = `services:
   ship: {limits: {concurrency: 3, rate: 5/1m, breaker: {failures: 3, pause: 2s}}}
 `
 
-// service makes a task use a service, in some flows. It draws from numbers of its own, so that the other flows stay as
+// service makes a task use a service, in some flows. It uses its own random numbers, so that the other flows stay as
 // they are.
 func (g *flowGenerator) service(indent int) {
 	if g.shared == nil || !g.shared.chance(0.8) {
@@ -46,7 +46,7 @@ func (g *flowGenerator) service(indent int) {
 	}
 }
 
-// failingServices lets a service fail for a while in many universes. It draws from numbers of its own.
+// failingServices makes a service fail for a while in many universes. It uses its own random numbers.
 func failingServices(u *universe) map[string]core.Time {
 	own := newRandom(u.seed, 0xfa11)
 	out := map[string]core.Time{}
@@ -81,7 +81,7 @@ type serviceModel struct {
 	probes  int // number of probes that have failed
 	probe   core.Token
 	probeAt core.Time // its start
-	unknown bool      // the process knows more of the breaker than the model
+	unknown bool      // the process knows more about the breaker than the model
 	shared  bool      // the process is a shared one
 }
 
@@ -90,10 +90,10 @@ type serviceStart struct {
 	told  core.Time // the instant in the journal, if the clock has gone back since
 	key   string
 	retry bool
-	moved bool // it is not known when exactly
+	moved bool // the exact time is unknown
 }
 
-// serviceOf returns the node's model of the service that a step uses; nil: it uses none.
+// serviceOf returns the node's model of the service that a step uses, or nil if it uses none.
 func (n *node) serviceOf(s *stepModel) *serviceModel {
 	if s.spec.Share == nil || s.spec.Share.Service == "" {
 		return nil
@@ -109,8 +109,8 @@ func (n *node) serviceOf(s *stepModel) *serviceModel {
 	return p.services[name]
 }
 
-// ahead notes that an append was refused. The process knows how attempts ended which the journal says later, and counts
-// starts which the journal never says.
+// ahead notes that an append was refused. The process knows the ends of attempts before the journal does, and counts
+// starts that the journal never gets.
 func (n *node) ahead() {
 	n.process.refused = n.u.latest()
 	for _, m := range n.process.services {
@@ -176,8 +176,8 @@ func (ch *checker) limited(n *node, a *account, e core.Entry) {
 	}
 }
 
-// goesOn notes that a process has found a live attempt of a remote worker: how it ends tells the breaker of its service
-// the same as if it had begun in this process.
+// goesOn notes that a process has found a live attempt of a remote worker: its end has the same effect on the breaker
+// of its service as if it had begun in this process.
 func (ch *checker) goesOn(n *node, tok core.Token) {
 	a := ch.accounts[tok.Run]
 	if a == nil || int(tok.Step) >= len(a.model.steps) {
@@ -197,7 +197,7 @@ func (m *serviceModel) start(ch *checker, tok core.Token, s serviceStart) {
 		s.at, s.told, s.moved = now, s.at, true
 	}
 	if latest := ch.u.latest(); m.shared && latest > ch.u.clock() {
-		s.told, s.moved = max(s.told, latest), true // another partition may have told the process of that time
+		s.told, s.moved = max(s.told, latest), true // another partition may have told the process about that time
 	}
 	m.starts = append(m.starts, s)
 	count := func(r policy.Rate, what string, counts func(serviceStart) bool) {
@@ -277,7 +277,7 @@ func (m *serviceModel) end(tok core.Token, f *policy.Failure, at core.Time) {
 	switch {
 	case rule.Failures == 0 || m.open && m.probe != tok:
 	case m.open && m.mute(at):
-		m.unknown = true // another one may have its turn, and wait for a worker: nothing records that
+		m.unknown = true // another one may have its turn, and wait for a worker, which is not recorded
 	case m.open && failed:
 		m.probes++
 		pause()

@@ -8,11 +8,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// sentMessages is what the checker knows about messages between partitions.
+// sentMessages is the checker's knowledge of messages between partitions.
 type sentMessages struct {
 	routes       map[route]*routeMessages
 	messages     int // how many were stored
-	undelivered  int // how many of them were not taken yet
+	undelivered  int // how many of them have not been taken yet
 	batchEntries []batchEntry
 	born         []birth // the child runs of the batch that is being checked
 }
@@ -110,7 +110,7 @@ func (ch *checker) noteSent(batch *journal.Batch) []sentMessage {
 	return out
 }
 
-// receiver returns the run that a message is for, as far as the journal tells; nil: it is not there.
+// receiver returns the run that a message is for, according to the journal, or nil if it does not exist.
 func (ch *checker) receiver(m *core.Message) *account {
 	if m.To == (core.RunID{}) {
 		return ch.openNames[m.Name]
@@ -171,7 +171,7 @@ func (ch *checker) messageBetween(parent, child core.RunID) bool {
 }
 
 // boundInTransit reports whether a message that moves a run's deadline, or ends it, is on its way to it. A child run
-// that is told to end is not told of its parent's deadlines any more.
+// that is told to end no longer learns of its parent's deadlines.
 func (ch *checker) boundInTransit(run core.RunID) bool {
 	to := ch.u.partitionOf(run).number
 	for from := range ch.u.partitions {
@@ -234,8 +234,8 @@ func (ch *checker) checkEffect(l *sentMessage, out []sentMessage) {
 		}
 	case core.ChildBound:
 		if a := ch.openEnd(l.To); a != nil {
-			// The limits of a run that closes or stops do not count any more. So a run that stops because the old
-			// deadline has come keeps it (seed 50066).
+			// The limits of a run that closes or stops no longer count. So a run that stops because the old deadline
+			// has come keeps it (seed 50066).
 			ends := a.model.closing || a.model.cancelled || a.model.stopping
 			if _, moves := a.state.Inherits(c.Was, c.Is); moves && !ends {
 				ch.u.violate(Delivered, a.id, "a new deadline from the parent was taken, and the run keeps the old one")
@@ -269,7 +269,7 @@ func (ch *checker) reopenedInBatch(a *account) bool {
 	})
 }
 
-// refusedChild reports whether the child run that a message is for was not made, as the sender of the message is told.
+// refusedChild reports whether the child run that a message is for was not made, as the sender of the message learns.
 func (ch *checker) refusedChild(l *sentMessage) bool {
 	back := ch.routes[route{l.raw.To, l.raw.From}]
 	return back != nil && slices.ContainsFunc(back.all, func(b sentMessage) bool {
@@ -331,7 +331,7 @@ func (ch *checker) checkCause(f batchEntry, out []sentMessage) {
 	}
 }
 
-// checkNotified checks that the run which waits for the end of a chain is told, or will be.
+// checkNotified checks that the run which waits for the end of a chain learns of it, or will.
 func (ch *checker) checkNotified(a *account, rec core.RunEnded, out []sentMessage) {
 	if a.state.Notify == "" || a.state.Parent.Run != (core.RunID{}) || rec.Next != (core.RunID{}) {
 		return

@@ -15,8 +15,8 @@ type runModel struct {
 	created, closed    bool
 	pending            bool // the start is delayed
 	closing, cancelled bool
-	stopping           bool      // the body is asked to stop, or will be when work that must end is gone
-	until              core.Time // the body was asked to stop, and the run ends then at the latest
+	stopping           bool      // the body is asked to stop, or will be when the work that must end has ended
+	until              core.Time // the body was asked to stop, and this is the latest end of the run
 	paused             core.Time
 	stopClock          bool
 	startAt            core.Time
@@ -230,7 +230,7 @@ func (m *runModel) create(rec core.RunCreated) {
 type birth struct{ child, parent *runModel }
 
 // check checks that a child run which a batch creates ends with its parent. Within the batch the parent's deadline may
-// move after the child's start was decided; the child is told of it then, in the same batch or by a message. If it has
+// move after the child's start was decided; the child then learns of it in the same batch or by a message. If it has
 // passed by then, the child ends at once.
 func (b birth) check(ch *checker) {
 	bound := b.parent.runLimit()
@@ -268,7 +268,7 @@ func (m *runModel) reopen(rec core.RunReopened) {
 		return
 	}
 	if m.a.state.Attached().RunRules(m.a.state.Input).Execution != nil && m.execution != 0 && rec.Execution.At == 0 {
-		// The limit that passed may have been the parent's. Without this check a child by cron went on for ever (seed
+		// The limit that passed may have been the parent's. Without this check a child by cron went on forever (seed
 		// 5081106).
 		m.fail(FixedDeadline, "the run is opened again without an execution limit, and its workflow has one")
 	}

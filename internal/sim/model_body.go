@@ -15,7 +15,7 @@ type bodyModel struct {
 	program *program
 	steps   int                  // how many steps are recorded
 	stopped map[core.StepID]bool // steps that ended badly because their run ended
-	from    []core.StepID        // the steps that the failure of a run that has ended came from
+	from    []core.StepID        // the steps from which the failure of a run that has ended followed
 	remains []*known             // open steps in cancelled scopes
 	stop    *stopModel           // nil: the body was not asked to stop
 	talk    talkModel
@@ -140,8 +140,8 @@ func (m *bodyModel) applyEntry(a *account, e core.Entry) {
 	}
 }
 
-// replay walks through the program with what is recorded. The program must ask for all recorded steps, in their order,
-// before it asks for a new one.
+// replay walks through the program with the recorded results. The program must ask for all recorded steps, in their
+// order, before it asks for a new one.
 func (m *bodyModel) replay(a *account) *walk {
 	kn := newKnowledge(engine.NewsOf(a.state, nil).Steps)
 	var steps []*known
@@ -157,8 +157,8 @@ func (m *bodyModel) replay(a *account) *walk {
 		return w
 	}
 	for _, k := range steps {
-		// The version that a run goes by stays, also if a retry dropped what the body decided beside it. What was
-		// undone is kept when a compensation goes on, until the body comes to it.
+		// The version that a run goes by stays, also if a retry dropped what the body decided beside it. Undone steps
+		// are kept when a compensation goes on, until the body reaches it.
 		if !k.asked && !k.kept && !strings.HasPrefix(k.spec.Name, "version/") {
 			m.u.violate(Decided, a.id, "%s is recorded, and the body does not ask for it", specText(k.spec))
 			return w

@@ -2,8 +2,8 @@ package sim
 
 import "github.com/pawl-dev/pawl/internal/core"
 
-// createInFamily checks what the record of a new run says about the runs above it, and that no more child runs of its
-// family are open than its partition allows.
+// createInFamily checks the record of a new run against the runs above it, and that no more child runs of its family
+// are open than its partition allows.
 func (m *runModel) createInFamily(rec core.RunCreated) {
 	parent := m.ch.accounts[rec.Parent.Run]
 	if parent == nil {

@@ -15,7 +15,7 @@ func headersOfStart(mark string) core.Headers {
 	return ""
 }
 
-// createHeaders takes the headers of a new run: those of the run before it in its chain, else those of its parent, else
+// createHeaders takes the headers of a new run: those of the earlier run in its chain, else those of its parent, else
 // those of its start.
 func (m *runModel) createHeaders(rec core.RunCreated) {
 	m.headers = rec.Headers
@@ -30,7 +30,7 @@ func (m *runModel) createHeaders(rec core.RunCreated) {
 	}
 }
 
-// hashHeaders returns the hash of what a body has seen when it begins.
+// hashHeaders returns the hash of the headers that a body sees when it begins.
 func hashHeaders(headers core.Headers) uint32 {
 	if headers == "" {
 		return 0

@@ -31,7 +31,7 @@ func (m *runModel) createLabels(rec core.RunCreated) {
 	}
 }
 
-// setLabels takes a change of labels by a body, which is what the body has recorded.
+// setLabels applies a change of labels that a body has recorded.
 func (m *runModel) setLabels(rec core.StepOmitted) {
 	if isLabel := strings.Contains(rec.Spec.Name, "label:"); isLabel != (rec.Labels != "") && !rec.Kept {
 		m.fail(Recorded, "%s is recorded with the labels %q", rec.Spec.Name, rec.Labels)
@@ -53,7 +53,7 @@ func (m *runModel) changeLabel(key, value string) {
 	}
 }
 
-// resetLabels makes the labels what they would be if what was dropped had never been decided.
+// resetLabels makes the labels what they would be if the dropped steps had never been decided.
 func (m *runModel) resetLabels() {
 	before := m.labels
 	m.labels = maps.Clone(m.startLabels)
@@ -74,7 +74,7 @@ func (m *runModel) checkLabels() {
 		lines = append(lines, key+"="+m.labels[key])
 	}
 	labels := m.a.state.Labels.With(core.LabelCompensation + "=")
-	// A run that closes has its outcome already where it has ended before, and a hook of it is made again.
+	// A run that closes has its outcome already if it has ended before, and a hook of it is made again.
 	if unfinished := m.a.state.Unfinished(); !m.closing && unfinished != (labels != m.a.state.Labels) {
 		m.fail(Recorded, "the run's labels are %q, and its compensation is unfinished: %v",
 			m.a.state.Labels, unfinished)

@@ -2,10 +2,10 @@ package sim
 
 import "github.com/pawl-dev/pawl/internal/core"
 
-// toldName is the step of generated flows that tells somebody of a failure.
+// toldName is the step of generated flows that sends a notice of a failure.
 const toldName = "told"
 
-// checkTold checks that somebody was told of a run that failed or timed out, and of no other one, where its flow asks
+// checkTold checks that notices were sent for a run that failed or timed out, and for no other one, if its flow asks
 // for that. It looks at the document and the records only.
 func (m *runModel) checkTold(phase core.RunPhase) {
 	if m.ch == nil || m.a.document == nil || len(m.a.document.Notify) == 0 || phase == core.RunTerminated {

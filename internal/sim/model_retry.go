@@ -56,9 +56,9 @@ func endedBadly(p core.StepPhase) bool {
 	return p == core.StepFailed || p == core.StepTimedOut || p == core.StepCancelled
 }
 
-// checkRetry holds an operator's retry, before it is folded, against what it should do: the steps that the failure came
-// from begin again, with those that only the run's end has stopped; and what the program decided when it had seen one
-// of those failures is dropped.
+// checkRetry compares an operator's retry, before it is folded, with the expected one: the steps from which the failure
+// followed begin again, with those that were stopped only by the run's end; the program's decisions after it had seen
+// one of those failures are dropped.
 func (m *bodyModel) checkRetry(a *account, e core.Entry) {
 	op, ok := e.Records[0].(core.Operated)
 	if !ok || (op.Op != core.OpRetryRun && op.Op != core.OpRetryStep) {
@@ -113,9 +113,9 @@ func (m *bodyModel) checkRetry(a *account, e core.Entry) {
 	m.compareRetry(a, e, chosen(restart), chosen(drop))
 }
 
-// checkResumed holds a retry that goes on with a compensation against what it should do: the steps of the compensation
-// that did not succeed begin again; what the program decided when it had seen one of those failures is dropped, or kept
-// where it was executed and succeeded. What a retry before has kept stays, whether or not it is named again.
+// checkResumed compares a retry that goes on with a compensation with the expected one: the steps of the compensation
+// that did not succeed begin again; the program's decisions after it had seen one of those failures are dropped, or
+// kept if they were executed and succeeded. What a retry before has kept stays, whether or not it is named again.
 func (m *bodyModel) checkResumed(a *account, e core.Entry) {
 	if m.stop == nil || !a.model.closed {
 		m.u.violate(Decided, a.id, "a retry goes on with the compensation of a run that has none")
@@ -179,8 +179,8 @@ func (m *bodyModel) compareRetry(a *account, e core.Entry, restart, drop []core.
 	m.u.checker.rewound += len(drop)
 }
 
-// walked returns what the program knows of each step when it is gone through once more: the failed steps that it had
-// seen when it decided it, and whether it asks for it.
+// walked returns the state of each step after another walk through the program: the failed steps that the program had
+// seen when it decided the step, and whether it asks for it.
 func (m *bodyModel) walked(a *account) map[core.StepID]*known {
 	kn := newKnowledge(engine.NewsOf(a.state, nil).Steps)
 	m.program.walkThrough(kn, a, m.stop)
@@ -193,7 +193,7 @@ func (m *bodyModel) walked(a *account) map[core.StepID]*known {
 	return out
 }
 
-// checkFrom checks where the failure of a run came from that its body closes.
+// checkFrom checks the origin of the failure of a run that its body closes.
 func (m *bodyModel) checkFrom(a *account, expected []string, from []core.StepID) {
 	want := map[core.StepID]bool{}
 	for i := range a.state.Steps {

@@ -61,8 +61,7 @@ func (m *runModel) joinChain(chain core.Chain) {
 	m.fail(Recorded, "the run follows run %s, which does not name it as the next one", short(chain.Previous))
 }
 
-// returnEvents puts the events that dropped waits took before those that are kept, in the order in which they were
-// taken.
+// returnEvents puts the events that dropped waits took before the kept ones, in the order in which they were taken.
 func (m *runModel) returnEvents() {
 	m.returned = nil
 	var still []takenModel

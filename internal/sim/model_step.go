@@ -33,7 +33,7 @@ func (m *runModel) applyStep(rec core.Record) {
 	case core.AttemptBeat:
 		s := &m.steps[rec.Step]
 		m.notByTimer = true
-		// The next attempt goes on from the last words of one that was told to stop.
+		// The next attempt continues from the last heartbeat of one that was told to stop.
 		lastWords := s.stopping && s.backingOff && rec.Details != nil && !rec.Output
 		if !s.live && !lastWords || rec.At > m.at {
 			m.fail(OneAttempt, "a sign of life of step %s, which has no live attempt", m.name(int(rec.Step)))
@@ -425,21 +425,21 @@ func (m *runModel) runLimit() core.Time {
 	if m.closing || m.stopping || (m.paused != 0 && m.stopClock) {
 		return 0
 	}
-	return policy.Earliest(m.execution, m.limit)
+	return m.execution.Earlier(m.limit)
 }
 
 // stepDeadline returns the deadline of all attempts of a step together.
 func (m *runModel) stepDeadline(s *stepModel) core.Time {
-	return policy.Earliest(m.outerLimit(s), policy.Earliest(s.toClose, s.deadline))
+	return m.outerLimit(s).Earlier(s.toClose.Earlier(s.deadline))
 }
 
 // attemptDeadline returns the deadline of the step's current attempt.
 func (m *runModel) attemptDeadline(s *stepModel) core.Time {
 	d := m.stepDeadline(s)
 	if s.ready {
-		return policy.Earliest(d, m.limitOf(s, policy.LimitScheduleToStart))
+		return d.Earlier(m.limitOf(s, policy.LimitScheduleToStart))
 	}
-	return policy.Earliest(d, m.limitOf(s, policy.LimitStartToClose))
+	return d.Earlier(m.limitOf(s, policy.LimitStartToClose))
 }
 
 // nextDue returns when the run's next limit, sleep or backoff ends; zero: never. Warnings are not counted.
@@ -450,28 +450,28 @@ func (m *runModel) nextDue() core.Time {
 	case m.inQueue():
 		return m.runLimit()
 	case m.waitsForStart():
-		return policy.Earliest(m.startAt, m.runLimit())
+		return m.startAt.Earlier(m.runLimit())
 	}
 	at := m.runLimit()
 	if !m.closing {
-		at = policy.Earliest(at, m.until)
+		at = at.Earlier(m.until)
 	}
 	for i := range m.steps {
 		s := &m.steps[i]
 		if s.closed || (m.paused != 0 && !s.live) {
 			continue
 		}
-		at = policy.Earliest(at, policy.Earliest(s.toClose, s.deadline))
+		at = at.Earlier(s.toClose.Earlier(s.deadline))
 		switch {
 		case s.ready:
-			at = policy.Earliest(at, m.limitOf(s, policy.LimitScheduleToStart))
+			at = at.Earlier(m.limitOf(s, policy.LimitScheduleToStart))
 		case s.live:
 			kinds := []policy.LimitKind{policy.LimitStartToClose, policy.LimitHeartbeat, policy.LimitInactivity}
 			for _, k := range kinds {
-				at = policy.Earliest(at, m.limitOf(s, k))
+				at = at.Earlier(m.limitOf(s, k))
 			}
 		case m.paused == 0 && !s.stopping && (s.backingOff || s.kind == core.KindSleep || s.kind == core.KindWait):
-			at = policy.Earliest(at, s.next)
+			at = at.Earlier(s.next)
 		}
 	}
 	return at

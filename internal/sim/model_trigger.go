@@ -8,11 +8,11 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// This file is the checker's own reading of two things that flows say: by which rule a step begins when what it needs
-// has ended (trigger), and that the first failure ends the run (failFast). It looks at the document and the records
-// only.
+// This file is the checker's own implementation of two settings of flows: the rule by which a step begins when its
+// needs have ended (trigger), and that the first failure ends the run (failFast). It looks at the document and the
+// records only.
 
-// outcome is what the end of a step means to the steps that need it.
+// outcome is the meaning of a step's end for the steps that need it.
 type outcome uint8
 
 const (
@@ -35,7 +35,7 @@ func (m *runModel) flowStep(spec *core.StepSpec) *flow.Step {
 	return nil
 }
 
-// plain reports whether a step stands in no loop and is none. Only such steps have rules.
+// plain reports whether a step is neither in a loop nor a loop. Only such steps have rules.
 func plain(s *flow.Step) bool { return s != nil && s.Each == "" && s.Action != nil }
 
 // tolerated reports whether continueOn names the way in which the step ended.
@@ -75,7 +75,7 @@ func (m *runModel) outcomeOf(name string) (o outcome, goesOn bool) {
 	return notEnded, false
 }
 
-// verdict is what the rule of a step says when all that it needs has ended.
+// verdict is the result of a step's rule when all its needs have ended.
 type verdict struct{ ended, begins, afterFailure bool }
 
 // rule applies the rule of a step.
@@ -148,7 +148,7 @@ func (m *runModel) hasAttempts(step *flow.Step) bool {
 
 func (m *runModel) stepNamed(name string) *flow.Step { return m.flowStep(&core.StepSpec{Name: name}) }
 
-// checkAnew checks that a retry leaves nothing of what needs a step that it makes again, directly or not.
+// checkAnew checks that a retry leaves no step that needs a repeated one, directly or not.
 func (m *runModel) checkAnew() {
 	if !m.operated || m.op != core.OpRetryRun && m.op != core.OpRetryStep || m.a.document == nil {
 		return
@@ -169,7 +169,7 @@ func (m *runModel) checkAnew() {
 			}
 		}
 	}
-	for i := range m.before { // those that the entry has made are decided anew
+	for i := range m.before { // those that the entry has made are decided again
 		s := &m.steps[i]
 		needs := m.flowStep(s.spec) != nil && again[s.spec.Name] && !inPart[s.spec.Name]
 		if needs && s.closed && !s.dropped && !s.resetNow {

@@ -8,9 +8,9 @@ import (
 )
 
 // warningModel is the warning before one of a run's deadlines. It is given once. If an operation moves the deadline so
-// far that the warning lies ahead again, it is given again.
+// far that the warning is in the future again, it is given again.
 type warningModel struct {
-	lead  time.Duration // how long before the deadline; zero: there is no warning
+	lead  time.Duration // how long before the deadline; zero if there is no warning
 	given bool          // or it will not be given, because the deadline moved past it
 }
 
@@ -60,12 +60,12 @@ func (m *runModel) warn(limit policy.LimitKind) {
 	m.ch.u.warned.pause(m.a.id)
 }
 
-// warningDue returns when the run's next warning must be given; zero: there is none.
+// warningDue returns when the run's next warning must be given, zero if there is none.
 func (m *runModel) warningDue() core.Time {
 	if m.closed || m.runLimit() == 0 {
 		return 0
 	}
-	return policy.Earliest(m.warnings.execution.due(m.execution), m.warnings.limit.due(m.limit))
+	return m.warnings.execution.due(m.execution).Earlier(m.warnings.limit.due(m.limit))
 }
 
 // warnedRuns is an operator who pauses runs with their clocks when they were warned of their deadline, in some
@@ -83,7 +83,7 @@ func newWarnedRuns(u *universe) *warnedRuns {
 	return w
 }
 
-// pause pauses a run that was warned, and lets it go on later.
+// pause pauses a run that was warned, and resumes it later.
 func (w *warnedRuns) pause(run core.RunID) {
 	if !w.active || w.u.noFaults {
 		return

@@ -16,7 +16,7 @@ type node struct {
 	u       *universe
 	home    *simPartition
 	process *process
-	machine *machine // the machine of a cluster; nil: there is none
+	machine *machine // the machine of a cluster; nil if there is none
 	reached *reached // the journal of a machine
 	tenure  clock.Tenure
 	changed bool // something happened to the node since its last check
@@ -30,15 +30,15 @@ type node struct {
 	inFlight    []*journal.Batch // batches that were cut; the first is on its way to the disk
 	stored      bool             // the first is stored and not acknowledged yet
 	dead        bool
-	giving      bool      // the node saves what is left, to give its partition back
+	giving      bool      // the node saves the rest, to give its partition back
 	sentAt      time.Time // when the first batch in flight was sent
-	held        func()    // an append, or the answer to one, that waits until the machine goes on; nil: none
+	held        func()    // an append, or the answer to one, that waits until the machine goes on; nil if there is none
 	needsOpen   bool      // an append failed: the partition must be opened again
 	frozen      core.Time // the process does nothing until then
 	more        bool      // Tick has more to do
 	heldReports []func()  // reports that wait until the partition is open again
 	late        lateWindow
-	lastTick    core.Time // when the node last woke by itself
+	lastTick    core.Time // when the node last woke on its own
 
 	// The next fields are for the check of the order of timers.
 	spans         []tickSpan
@@ -46,7 +46,7 @@ type node struct {
 	storedEntries int
 	tickedAt      core.Time // the instant of the last Tick that left nothing to do
 
-	// woken counts how often the node was told to look for slots, or for what it carries on, and has not done so yet.
+	// woken counts how often the node was told to look for slots, or for runs to carry on, and has not done so yet.
 	woken       int
 	carriedFrom map[core.RunID]int // entries that were computed before a family went on, by the run at its top
 	before      map[int]int        // entries that were computed when the process took over the partition
@@ -129,7 +129,7 @@ func (n *node) opened() {
 	n.turn()
 }
 
-// wake returns when the node does something by itself.
+// wake returns when the node next acts on its own.
 func (n *node) wake() (core.Time, bool) {
 	if n.dead || n.needsOpen || n.giving {
 		return 0, false
@@ -370,7 +370,7 @@ func (n *node) die(where string) {
 	})
 }
 
-// endFenced ends a process that does not own its partition any more.
+// endFenced ends a process that no longer owns its partition.
 func (n *node) endFenced() {
 	n.dead, n.inFlight = true, nil
 	n.u.checkInboxesLater()
@@ -409,7 +409,7 @@ func (n *node) report(run core.RunID, in core.Input) {
 		n.workers.forget(run, in)
 		n.p.Report(run, in, n.u.clock())
 		if n.workers.forget(run, in) { // the engine has asked for it only when it read the run for this report
-			n.match("", remoteType) // its worker has nothing to do, and says so
+			n.match("", remoteType) // its worker has nothing to do, and reports that
 		}
 		n.turn()
 	}
@@ -428,7 +428,7 @@ func (n *node) after(d time.Duration, what string, do func()) {
 	})
 }
 
-// enqueue puts something that a body tells the engine into the inbox. The engine takes it later, in order.
+// enqueue puts a message of a body to the engine into the inbox. The engine takes it later, in order.
 func (n *node) enqueue(what string, do func()) {
 	n.inbox = append(n.inbox, do)
 	d := n.u.between(0, 100*time.Microsecond)

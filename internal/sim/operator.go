@@ -21,7 +21,7 @@ func newOperator(u *universe) *operator {
 	o.active = !u.opt.NoFaults && o.chance(0.3)
 	if o.active && o.chance(0.5) {
 		// There is one slot for functions, the disk is slow, and bodies are unwound soon. So attempts often start when
-		// their body was just unwound, and wait until it comes to their steps again.
+		// their body was just unwound, and wait until it reaches their steps again.
 		u.profile.slots[body.TypeLocal], u.profile.bodyRuns, u.profile.diskTime = 1, 0.9, 200*time.Millisecond
 		u.profile.idleTime, u.profile.computeTime = time.Millisecond, time.Second
 	}
@@ -31,9 +31,9 @@ func newOperator(u *universe) *operator {
 // works reports whether the operator does something now that it does with that chance.
 func (o *operator) works(chance float64) bool { return o.active && !o.u.noFaults && o.chance(chance) }
 
-// afterNews lets the operator act when a body gets news. While the run is paused, the operator fails an open step and
-// retries it at once. The body gets no news during a pause, so it never knows that the step was closed: the news after
-// the resume looks to it as if nothing had happened. But the engine waits to hear again that the body waits.
+// afterNews makes the operator act when a body gets news. While the run is paused, the operator fails an open step and
+// retries it at once. The body gets no news during a pause, so it never learns that the step was closed: the news after
+// the resume look to it as if nothing had happened. But the engine waits to learn again that the body waits.
 func (o *operator) afterNews(run core.RunID) {
 	if !o.works(0.05) {
 		return
@@ -56,9 +56,9 @@ func (o *operator) afterNews(run core.RunID) {
 	})
 }
 
-// afterEnd lets the operator act when a body has taken the end of an attempt, which waits for the body's next decision.
-// The operator retries another step, whose failure the body has seen. So this call of the body is over, and the end
-// that waits must not be lost with it.
+// afterEnd makes the operator act when a body has taken the end of an attempt, which waits for the body's next
+// decision. The operator retries another step, whose failure the body has seen. So this call of the body is over, and
+// the end that waits must not be lost with it.
 func (o *operator) afterEnd(run core.RunID) {
 	if !o.works(0.3) {
 		return
@@ -71,7 +71,7 @@ func (o *operator) afterEnd(run core.RunID) {
 	})
 }
 
-// whileSearching lets the operator act when an attempt waits until the body comes to its step. The operator pauses the
+// whileSearching makes the operator act when an attempt waits until the body reaches its step. The operator pauses the
 // run, and the append of that fails. So this call of the body is over, and the attempt must look for its function in
 // the next one.
 func (o *operator) whileSearching(n *node, run core.RunID) {

@@ -9,7 +9,7 @@ import (
 type simPartition struct {
 	number      int
 	node        *node                      // the current owner, or the last one
-	formerOwner *node                      // a former owner that has not noticed yet; nil: none
+	formerOwner *node                      // a former owner that has not noticed yet; nil if there is none
 	remote      map[core.Token]*workerTask // tasks at remote workers, until another node owns the partition
 	poisoned    bool                       // the last node that died there died of the poisonous step
 

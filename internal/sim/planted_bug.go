@@ -8,7 +8,7 @@ type plantedBug struct {
 	random
 	u        *universe
 	planted  bool
-	panicked map[core.RunID]bool // runs whose decider has panicked, or that of their next run at its start
+	panicked map[core.RunID]bool // runs whose decider has panicked, or that of the next run of their chain at its start
 	panics   int
 }
 
@@ -40,8 +40,8 @@ func (p *panicking) Decide(r *core.Run, closed []core.StepID, now core.Time) []c
 	if !b.u.noFaults && len(r.Steps) > 0 && b.chance(0.3) {
 		b.panicked[r.ID] = true
 		if r.Seq == 0 && r.Chain.Previous != (core.RunID{}) {
-			// The end of a run and the start of the next one are saved together, or neither is. So it is the run before
-			// that is set aside.
+			// The end of a run and the start of the next one are saved together, or neither is. So it is the earlier
+			// run that is set aside.
 			b.panicked[r.Chain.Previous] = true
 		}
 		b.panics++

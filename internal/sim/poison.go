@@ -23,7 +23,7 @@ type poison struct {
 // limits before they kill is not stopped for losses in a row.
 const mostKills = 100
 
-// newPoison draws from numbers of its own, so that universes without poison stay as they are.
+// newPoison uses its own random numbers, so that universes without poison stay as they are.
 func newPoison(u *universe) *poison {
 	p := &poison{random: newRandom(u.seed, 0x9015), u: u}
 	p.planted = !u.opt.NoFaults && u.opt.CrashAt == 0 && p.chance(0.3)
@@ -76,7 +76,7 @@ type losses struct {
 	last   string // the last ones
 }
 
-// groupAfter returns how many suspects may run at once that have lost so many attempts in a row; 0: they are none.
+// groupAfter returns how many suspects may run at once after that many attempts in a row were lost; 0: they are none.
 func groupAfter(row int) int { return []int{0, 0, 16, 4, 1}[min(row, 4)] }
 
 // mostLosses is how many attempts in a row a step may lose without progress: two, one in each group, and five alone.
@@ -125,7 +125,7 @@ func (m *runModel) countLoss(s *stepModel, i int, rec core.AttemptEnded) {
 }
 
 // checkStopped checks that a step which was stopped for its losses is the poisonous one, or had enough of its own.
-// Twice the poisonous one may kill what runs beside it before it is suspected.
+// The poisonous one may kill the attempts beside it twice before it is suspected.
 func (m *runModel) checkStopped(s *stepModel, i int) {
 	p := m.ch.u.poison
 	if s.losses.counts < 5 {

@@ -11,9 +11,9 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// process is a program with an engine, and what the checker knows of it. In some universes the nodes of one process
-// share its slots and what it counts of queues and services, as the partitions of one engine do. In the others each
-// node has all of that for itself; nodes with the same number die together then, most often.
+// process is a program with an engine, and the checker's knowledge of it. In some universes the nodes of one process
+// share its slots and its counts of queues and services, as the partitions of one engine do. In the others each node
+// has its own; nodes with the same number usually die together then.
 type process struct {
 	number  int
 	shared  bool
@@ -26,13 +26,13 @@ type process struct {
 	carried         *engine.Carried     // the same, as its engine has it
 
 	services  map[string]*serviceModel // the checker's knowledge of services, as the process counts them
-	refused   core.Time                // no start that a refused append would have recorded is later; 0: none
+	refused   core.Time                // the latest start that a refused append would have recorded; or 0
 	foundOpen map[string]bool          // services whose breakers the process found open
 	runQueues map[string]*serviceModel // the checker's knowledge of the rates of queues of runs
 }
 
-// sharing decides whether processes share what they count. It draws from numbers of its own, so that the other
-// universes stay as they are.
+// sharing decides whether processes share what they count. It uses its own random numbers, so that the other universes
+// stay as they are.
 func (u *universe) sharing() bool {
 	own := newRandom(u.seed, 0x54a2)
 	shares := u.profile.partitions > 1 && (own.chance(0.5) || u.opt.Share)
@@ -154,8 +154,8 @@ func (p *process) joined(n *node) {
 	}
 }
 
-// counts reports whether the process counts the runs of a partition that one of its nodes decides about. If decided is
-// set, only if it did so already when the node decided what is being stored now.
+// counts reports whether the process counts the runs of a partition about which one of its nodes decides. If decided is
+// set, only if it already did when the node made the decision that is being stored.
 func (n *node) counts(s *simPartition, decided bool) bool {
 	if s == n.home {
 		return true
@@ -164,8 +164,8 @@ func (n *node) counts(s *simPartition, decided bool) bool {
 		(!decided || n.before[s.number] <= n.storedEntries)
 }
 
-// undecided reports whether other nodes of the process have decided what is not stored yet: then nobody can say from
-// the journal what came first.
+// undecided reports whether other nodes of the process have made decisions that are not stored yet: then the journal
+// does not show the order.
 func (n *node) undecided() bool {
 	for _, other := range n.process.nodes {
 		if other != n && other.lookedAt && !other.dead && !other.needsOpen && other.computed() > other.storedEntries {
@@ -175,7 +175,7 @@ func (n *node) undecided() bool {
 	return false
 }
 
-// quiet reports whether nothing is under way in the other nodes of the process that may be in the way of this one.
+// quiet reports whether the other nodes of the process have nothing under way that may affect this one.
 func (n *node) quiet() bool {
 	if n.process.lost || n.woken > 0 {
 		return false
@@ -188,7 +188,7 @@ func (n *node) quiet() bool {
 			return false
 		}
 		if other == other.home.formerOwner {
-			return false // it has lost its partition, and counts what it knew of it until it notices
+			return false // it has lost its partition, and counts its known runs until it notices
 		}
 	}
 	return true

@@ -30,7 +30,7 @@ type program struct {
 	undo  []action      // detached: its compensation, after the rest has failed or the run was stopped
 	limit time.Duration // the limit of the compensation; 0: a minute
 
-	services map[string]*policy.QueueLimits // services that its steps use; nil: none
+	services map[string]*policy.QueueLimits // services that its steps use; nil if there is none
 }
 
 // action is one thing that a branch of a program does.
@@ -73,7 +73,7 @@ const (
 	doUpdate                     // handles an update with the actions of its part
 )
 
-// failureHandling is what a branch does after a step that did not succeed.
+// failureHandling is a branch's reaction to a step that did not succeed.
 type failureHandling uint8
 
 const (
@@ -90,7 +90,7 @@ func (act *action) stepName(seen uint32) string {
 	return act.name
 }
 
-// partName returns the name of the branch of a part, in the code as it was or as it was changed.
+// partName returns the name of the branch of a part, in the original or the changed code.
 func (act *action) partName(i int, renamed bool) string {
 	if renamed {
 		return act.name + renamedPart + strconv.Itoa(i)
@@ -247,7 +247,7 @@ func (r random) limited(kinds ...policy.LimitKind) policy.Policy {
 
 var _ core.Decider = (*program)(nil)
 
-// definition returns the program as core knows it. It has no steps, because the body decides them.
+// definition returns the program in core's form. It has no steps, because the body decides them.
 func (p *program) definition() *core.Definition {
 	return &core.Definition{
 		NewDecider: func(*core.Run) core.Decider { return p }, HasBody: true,

@@ -14,7 +14,7 @@ func servicesOf() map[string]*policy.QueueLimits {
 	return out
 }
 
-// useServices makes tasks of some programs use a service. It draws from numbers of its own, so that the other programs
+// useServices makes tasks of some programs use a service. It uses its own random numbers, so that the other programs
 // stay as they are.
 func useServices(p *program, n int) {
 	own := newRandom(uint64(n), 0x5e42)

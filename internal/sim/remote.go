@@ -13,8 +13,8 @@ import (
 // remoteType is the task type that workers in other processes execute, in universes that have such workers.
 const remoteType = "c"
 
-// remoteWorkers are workers in other processes, as the engine of a node sees them. Other than those of the node they
-// outlive it: what they execute goes on, and they report to the next owner of the partition.
+// remoteWorkers are workers in other processes from the view of a node's engine. Unlike those of the node, they outlive
+// it: their work goes on, and they report to the next owner of the partition.
 type remoteWorkers struct {
 	u        *universe
 	of       func(run core.RunID) *workers // it returns the workers of the node that owns the run's partition
@@ -22,7 +22,7 @@ type remoteWorkers struct {
 	reserved map[uint64]bool
 }
 
-// addRemote adds remote workers to a matcher, in universes that have such.
+// addRemote adds remote workers to a matcher, in universes that have them.
 func (u *universe) addRemote(m *slots.Matcher, of func(core.RunID) *workers, busy func(string) int) {
 	r := &remoteWorkers{u, of, busy, map[uint64]bool{}}
 	switch {
@@ -34,7 +34,7 @@ func (u *universe) addRemote(m *slots.Matcher, of func(core.RunID) *workers, bus
 	}
 }
 
-// localWorkers are remote workers that an engine takes for those of its own process.
+// localWorkers are remote workers that an engine treats as those of its own process.
 type localWorkers struct{ slots.RemoteWorkers }
 
 // Do implements slots.Workers.
@@ -128,12 +128,12 @@ func (w *workers) leaveRemote() {
 	for _, tok := range w.tokens() {
 		wt := w.tasks[tok]
 		if wt.task.Secret == 0 || wt.missing || !wt.begun || wt.over && wt.silent {
-			continue // nobody has it, but for those of the process itself
+			continue // no worker has it, except those of the process itself
 		}
-		if wt.revoked && !wt.silent { // it may have come to its end while it was to stop, and has not said so
+		if wt.revoked && !wt.silent { // it may have ended while it was told to stop, and has not reported that
 			w.n.u.after(w.n.u.between(0, time.Minute), "work ends", wt.finish)
 		}
-		wt.revoked, wt.taken = false, false // the next owner tells it again, and its body has not heard of it
+		wt.revoked, wt.taken = false, false // the next owner tells it again, and its body does not know of it
 		w.n.home.remote[tok] = wt
 		delete(w.tasks, tok)
 		if w.n.u.noFaults {
@@ -143,7 +143,7 @@ func (w *workers) leaveRemote() {
 }
 
 // endHangingRemote makes work of remote workers end that hangs and that no owner has asked for. Owners do not ask for
-// what is still stopping after the end of its run: its worker hears that with its next report.
+// work that is still stopping after the end of its run: its worker learns of that with its next report.
 func (s *simPartition) endHangingRemote() {
 	for _, tok := range slices.SortedFunc(maps.Keys(s.remote), compareTokens) {
 		s.remote[tok].endHanging()
@@ -165,7 +165,7 @@ func (wt *workerTask) toOwner(in core.Input) {
 		u.after(u.span(time.Second, 5*time.Second), "a worker hears that its report was taken, or repeats it", func() {
 			if u.checker.hasAttempt(tok) {
 				wt.toOwner(in)
-			} else if _, stopped := in.(core.TaskStopped); stopped { // it hears that the attempt is over
+			} else if _, stopped := in.(core.TaskStopped); stopped { // it learns that the attempt is over
 				delete(home.node.workers.stopReports, tok)
 			}
 		})

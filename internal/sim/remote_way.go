@@ -23,7 +23,7 @@ const (
 	hearWithin  = 90 * time.Second
 )
 
-// newTaskWay draws from numbers of its own, so that universes without remote workers do not change.
+// newTaskWay uses its own random numbers, so that universes without remote workers do not change.
 func newTaskWay(u *universe) *taskWay {
 	return &taskWay{
 		random: newRandom(u.seed, 0x3a4e), u: u, promised: map[uint64]bool{}, givenBack: map[core.Token]bool{},

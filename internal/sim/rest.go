@@ -19,8 +19,8 @@ type resting struct {
 	planted bool
 }
 
-// newResting draws from numbers of its own, so that universes in which nothing rests stay as they are. A step that
-// kills its process would be hard to tell from others in a run that nobody recovers for a while.
+// newResting uses its own random numbers, so that universes in which nothing rests stay as they are. A step that kills
+// its process would be hard to tell from others in a run that nobody recovers for a while.
 func newResting(u *universe) *resting {
 	r := &resting{random: newRandom(u.seed, 0x4e57), u: u}
 	r.planted = !u.opt.NoFaults && !u.poison.planted && (r.chance(0.3) || u.opt.Rest)
@@ -109,7 +109,7 @@ func (n *node) rests(a *account) bool {
 	return p.withoutPrograms && a.body != nil || p.tops != nil && !p.tops[n.u.checker.topOf(a)]
 }
 
-// restedThen reports whether a run rested when the node decided what is being stored now.
+// restedThen reports whether a run rested when the node made the decision that is being stored now.
 func (n *node) restedThen(a *account) bool {
 	return n.rests(a) || n.carriedFrom[n.u.checker.topOf(a)] > n.storedEntries
 }
@@ -135,8 +135,8 @@ func (ch *checker) noteStart(rec core.RunCreated, run core.RunID) {
 	}
 }
 
-// checkResting checks an entry of a run that rests: it tells what callers or other runs did. due is set if only a timer
-// caused it.
+// checkResting checks an entry of a run that rests: it records an action of a caller or another run. due is set if only
+// a timer caused it.
 func (ch *checker) checkResting(n *node, a *account, e core.Entry, due core.Time) {
 	if !n.rests(a) {
 		return
@@ -186,8 +186,8 @@ func (ch *checker) childEnded(a *account, e core.Entry) bool {
 	return false
 }
 
-// cameTooLate reports whether an entry takes in that a task was given back after a limit of its attempt. The worker's
-// report then makes the limits fire that are due.
+// cameTooLate reports whether an entry records that a task was given back after a limit of its attempt. The worker's
+// report then makes the due limits fire.
 func (ch *checker) cameTooLate(a *account, e core.Entry) bool {
 	for _, rec := range e.Records {
 		ended, ok := rec.(core.AttemptEnded)

@@ -18,8 +18,8 @@ var runQueueLimits = map[string]policy.QueueLimits{
 
 var runQueues = []string{"desk", "night", "post", turns}
 
-// queueText makes some flows name a queue for their runs. It draws from numbers of its own, so that the other flows
-// stay as they are.
+// queueText makes some flows name a queue for their runs. It uses its own random numbers, so that the other flows stay
+// as they are.
 func (g *flowGenerator) queueText() {
 	own := newRandom(uint64(g.n), 0x90e0)
 	if own.chance(0.1) {
@@ -28,14 +28,14 @@ func (g *flowGenerator) queueText() {
 	}
 }
 
-// runQueue chooses the queue that a client starts a run into, in some universes. It draws from numbers of its own, so
+// runQueue chooses the queue that a client starts a run into, in some universes. It uses its own random numbers, so
 // that the other universes stay as they are.
 func (c *clients) runQueue() core.RunQueue {
 	if !c.queueing || !c.queues.chance(0.5) {
 		return core.RunQueue{}
 	}
 	q := core.RunQueue{Name: pick(c.queues, runQueues), Priority: int32(c.queues.IntN(3))}
-	for name := range c.u.opt.RunQueues { // the one of which a test wants to see something
+	for name := range c.u.opt.RunQueues { // the one in which a test is interested
 		q.Name = name
 	}
 	q.Priority = priorityIn(q)
@@ -59,7 +59,7 @@ func (u *universe) limitsOfRuns() map[string]policy.QueueLimits {
 	return out
 }
 
-// queueModel is the checker's own idea of what a run has to do with its queue.
+// queueModel is the checker's own model of a run's state in its queue.
 type queueModel struct {
 	queue   core.RunQueue
 	within  []string
@@ -75,7 +75,7 @@ func (m *runModel) waitsForStart() bool { return m.pending && !m.closing && !m.s
 
 func (m *runModel) inQueue() bool { return m.waitsForStart() && m.q.waits }
 
-// createInQueue takes in what a run is created with.
+// createInQueue notes the queue of a new run.
 func (m *runModel) createInQueue(rec core.RunCreated) {
 	q := &m.q
 	*q = queueModel{queue: rec.Queue, within: rec.Within, after: rec.Deadline.After}
@@ -150,7 +150,7 @@ func (m *runModel) leavePending(rec core.RunStarted) {
 	m.limit, m.pending = rec.Deadline.At, false
 }
 
-// admit checks that the limits of a queue, and the order of those that wait, let a run begin.
+// admit checks that the limits of a queue, and the order of the waiting runs, allow a run to begin.
 func (m *runModel) admit() {
 	q, ch := &m.q, m.ch
 	if !q.waits {
@@ -216,7 +216,7 @@ func (ch *checker) places(n *node, a *account, lowest bool) (all, ofKey int) {
 	return all, ofKey
 }
 
-// waiting returns the runs that wait in the queue of a run in its partition, without those that are paused or rest.
+// waiting returns the runs that wait in the queue of a run in its partition, without paused or resting ones.
 func (ch *checker) waiting(a *account) (out []*account) {
 	for _, other := range ch.order {
 		m := &other.model
@@ -245,7 +245,7 @@ func (m *runModel) reopenInQueue(rec core.RunReopened) {
 	m.q.after = rec.Deadline.After
 }
 
-// checkHeldRun checks that something is to come that may let a run begin which its queue holds.
+// checkHeldRun checks that something can still happen that may allow a run to begin which its queue holds.
 func (ch *checker) checkHeldRun(n *node, a *account) {
 	q := &a.model.q
 	limits := runQueueLimits[q.queue.Name]

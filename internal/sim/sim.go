@@ -41,22 +41,22 @@ type Options struct {
 	LoseRemote bool
 	// LosePromise makes engines not know that remote workers have promised to report.
 	LosePromise bool
-	// KeepNotBegun makes nobody say that an attempt of a remote worker has not begun.
+	// KeepNotBegun hides all reports that an attempt of a remote worker has not begun.
 	KeepNotBegun bool
-	// Services replace the limits that flows give the services of these names. The checks go by those of the flows.
+	// Services replace the limits that flows give the services of these names. The checks use those of the flows.
 	Services map[string]policy.QueueLimits
 	Rest     bool // runs rest in some processes, in each universe; else the seed chooses
-	// CarryAll lets engines carry on what rests in their process.
+	// CarryAll makes engines carry on the resting runs of their process.
 	CarryAll bool
-	// OwnMatchers gives each partition slots and limits of its own, also where its process shares them.
+	// OwnMatchers gives each partition its own slots and limits, even if its process shares them.
 	OwnMatchers bool
 	// RunQueues replace the limits of the queues of runs of these names. The checks go by the others.
 	RunQueues map[string]policy.QueueLimits
-	// RewriteFlow changes the text of each flow as the engine reads it. The checks go by the flow as it was.
+	// RewriteFlow changes the text of each flow as the engine reads it. The checks use the original flow.
 	RewriteFlow func(text string) string
 }
 
-// Decision is what a body decided, before the engine gets it.
+// Decision is a body's decision, before the engine gets it.
 type Decision struct {
 	Partition  *engine.Partition
 	Call       *engine.DoCall
@@ -95,7 +95,7 @@ type Report struct {
 	Messages    int // the number of messages between partitions
 	Panics      int // the panics of deciders; some universes have a planted bug
 	Partitions  int
-	Paused      int // owners that stood still until another one had taken over
+	Paused      int // owners that were stopped until another one had taken over
 	Stopped     int // owners that stopped by their own clock, because their lease had ended
 	Given       int // partitions that were given back
 	Owners      int // how often a process took over a partition, including the first owners

@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
-// slowReads make the reading of runs that come due slow in some universes, and let it fail now and then. In the others,
-// it takes no time.
+// slowReads make the reading of runs that come due slow in some universes, and make it fail now and then. In the
+// others, it takes no time.
 type slowReads struct {
 	random
 	planted bool
@@ -26,7 +26,7 @@ func newSlowReads(u *universe) *slowReads {
 	return r
 }
 
-// fault lets a read of a window fail.
+// fault makes a read of a window fail.
 func (r *slowReads) fault(op memory.Op) error {
 	if r.reading && (op == memory.OpDue || op == memory.OpHistory) && r.chance(r.failing) {
 		return errDisk
@@ -34,18 +34,18 @@ func (r *slowReads) fault(op memory.Op) error {
 	return nil
 }
 
-// lateWindow is what a node knows of the window that it reads slowly.
+// lateWindow is a node's knowledge of the window that it reads slowly.
 type lateWindow struct {
-	reader *engine.Window // the one that a reader is under way with; nil: none
-	again  core.Time      // a window could not be read: when it must be read again at the latest; 0: none
+	reader *engine.Window // the one that is being read; nil if there is none
+	again  core.Time      // a window could not be read: when it must be read again at the latest; 0 if there is none
 }
 
 // waits reports whether the node waits for runs that come due.
 func (l *lateWindow) waits() bool { return l.reader != nil || l.again != 0 }
 
 // readWindow reads the runs of the next window if it is time. In universes with slow reads they arrive later, in parts,
-// and what was read may be out of date by then. The first window after the opening is read at once, because all checks
-// of what the last owner has left begin after it.
+// and may be out of date by then. The first window after the opening is read at once, because all checks of the last
+// owner's remains begin after it.
 func (n *node) readWindow(now core.Time) {
 	slow := n.u.slowReads
 	w, ok := n.p.Window(now)

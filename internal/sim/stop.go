@@ -8,10 +8,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// This file holds what the simulation knows of bodies that cancel parts of themselves, and that are asked to stop.
+// This file is the simulation's knowledge of bodies that cancel parts of themselves, and that are asked to stop.
 
-// stopGenerator gives a program scopes, detached steps and what it undoes. It draws from numbers of its own, so
-// that the rest of the program stays as it is.
+// stopGenerator gives a program scopes, detached steps and things to undo. It uses its own random numbers, so that the
+// rest of the program stays as it is.
 type stopGenerator struct{ programGenerator }
 
 func newStopGenerator(n, count int) *stopGenerator {
@@ -59,7 +59,7 @@ func (r *branchRunner) scope(act *action) progress {
 	return at
 }
 
-// stopModel is what a body was asked when its run was cancelled or had expired.
+// stopModel is the request to a body whose run was cancelled or had expired.
 type stopModel struct {
 	phase core.RunPhase
 	from  int // steps that were recorded before
@@ -71,7 +71,7 @@ type scopeModel struct {
 	parent    *scopeModel
 	key       string
 	cancelled bool
-	at        int // the place of its cancel among what is recorded; -1: it is not recorded
+	at        int // the place of its cancel among the records; -1: it is not recorded
 	detached  bool
 }
 
@@ -126,7 +126,7 @@ func (w *walk) refusal(br *branchWalk, in *scopeModel, spec *core.StepSpec) *kno
 	return refused
 }
 
-// whole walks through the whole program: its main actions, and what it undoes if they have failed.
+// whole walks through the whole program: its main actions, and its compensation if they have failed.
 func (w *walk) whole(root *branchWalk, p *program) progress {
 	at := w.do(root, p.main)
 	if at == fails {
@@ -154,8 +154,8 @@ func (w *walk) scope(br *branchWalk, act *action) progress {
 	return at
 }
 
-// stops checks that a body is asked to stop when its run was cancelled or a limit has expired, and when nothing that is
-// to end runs any more.
+// stops checks that a body is asked to stop when its run was cancelled or a limit has expired, and when no work that
+// has to end still runs.
 func (m *runModel) stops(rec core.RunStopping) {
 	switch {
 	case m.until != 0 && !m.closing && rec.Until != 0:
@@ -192,8 +192,8 @@ func (m *runModel) stops(rec core.RunStopping) {
 	}
 }
 
-// goesOn checks that a compensation gets back the time for which nobody carried the run: that since its last entry,
-// when another process takes it over.
+// goesOn checks that a compensation gets back the time for which its run was not carried on: the time since its last
+// entry, when another process takes it over.
 func (m *runModel) goesOn(until core.Time) {
 	before := m.a.entries[len(m.a.entries)-2]
 	if away := m.at.Sub(before.At); until != m.until.Add(away) {
@@ -231,7 +231,7 @@ func (m *runModel) outlives(step core.StepID) bool {
 	return int(step) < len(m.steps) && m.steps[step].spec.Detached
 }
 
-// notAsked reports whether the run is to stop, and its body waits until the work that is to end has gone.
+// notAsked reports whether the run is to stop, and its body waits until the work that has to end has ended.
 func (m *runModel) notAsked() bool { return (m.cancelled || m.stopping) && m.until == 0 && !m.closing }
 
 // checkAlone checks that hooks begin when no work of the run is left that they could disturb.

@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// This file holds what the simulation knows of bodies that publish their state and answer updates.
+// This file is the simulation's knowledge of bodies that publish their state and answer updates.
 
-// talkGenerator gives a program values to publish and updates to handle. It draws from numbers of its own.
+// talkGenerator gives a program values to publish and updates to handle. It uses its own random numbers.
 type talkGenerator struct{ programGenerator }
 
 func newTalkGenerator(n, count int) *talkGenerator {
@@ -111,7 +111,7 @@ func (r *branchRunner) update(act *action) progress {
 	return goesOn
 }
 
-// talk is what a walk through a program finds of it.
+// talk is the part of a program's walk about published state and updates.
 type talk struct {
 	values  map[string]bool   // values that the run may have published by now
 	due     []string          // values that must be recorded, since a later decision of their branch is
@@ -125,7 +125,8 @@ func (w *walk) publish(br *branchWalk, act *action) progress {
 	return goesOn
 }
 
-// decidedAfter notes that a decision of the branch is recorded. What the branch published last before it must be, too.
+// decidedAfter notes that a decision of the branch is recorded. The last value that the branch published before it must
+// be there, too.
 func (w *walk) decidedAfter(br *branchWalk) {
 	if br.value != "" {
 		w.talk.due = append(w.talk.due, br.value)
@@ -174,7 +175,7 @@ type updateModel struct {
 	answer   string
 }
 
-// talkModel is what is recorded of a run's published state and updates.
+// talkModel is a run's recorded state and updates.
 type talkModel struct {
 	state    string
 	recorded map[string]bool // all values
@@ -267,7 +268,7 @@ func (m *bodyModel) answer(a *account, rec core.UpdateAnswered) {
 	}
 }
 
-// checkTalk compares what an entry says with what the program does.
+// checkTalk compares an entry with the program.
 func (m *bodyModel) checkTalk(a *account, e core.Entry, w *walk) {
 	if len(m.talk.carried) > 0 {
 		m.u.violate(Talk, a.id, "the run does not know %d answers of the run before", len(m.talk.carried))
@@ -333,7 +334,7 @@ type talkers struct {
 	sent  map[string]string // the input of each update, by its name and id
 	told  map[string]string // the answer that a sender got
 
-	waiting []*sender // those that the process they talk to knows of
+	waiting []*sender // those that the process they talk to knows
 }
 
 func newTalkers(u *universe) *talkers {
@@ -349,7 +350,7 @@ func (t *talkers) plan() {
 	}
 }
 
-// sendSome sends an update to a run, most often one that it waits for.
+// sendSome sends an update to a run, usually one that it waits for.
 func (t *talkers) sendSome() {
 	a := t.u.clients.someRun()
 	if a == nil || a.body == nil {
@@ -408,7 +409,7 @@ func (s *sender) look() {
 func (s *sender) lookNow() {
 	n := s.u.partitionOf(s.run).node
 	if s.host != n.host {
-		s.forget() // the process is gone, and with it what it knew of the update
+		s.forget() // the process is gone, and with it its knowledge of the update
 	}
 	if !s.over && n.up() && s.ended(n) {
 		s.leave()
@@ -416,7 +417,7 @@ func (s *sender) lookNow() {
 	}
 }
 
-// tell makes the senders of a run's updates look again, if the process tells them to.
+// tell makes the senders of a run's updates look again, if the process asks them to.
 func (t *talkers) tell(run core.RunID) {
 	for _, s := range t.waiting {
 		if s.run != run {
@@ -430,7 +431,7 @@ func (t *talkers) tell(run core.RunID) {
 	}
 }
 
-// leave tells the process that the sender does not wait for it any more.
+// leave tells the process that the sender no longer waits for it.
 func (s *sender) leave() {
 	if s.asked != nil {
 		s.asked.Leave()

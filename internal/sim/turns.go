@@ -2,8 +2,8 @@ package sim
 
 import "github.com/pawl-dev/pawl/internal/core"
 
-// turns is the queue of runs in which the checker follows the turns of keys. Nobody has priority there, and one run has
-// a place at a time, so nothing but its turn holds a run up.
+// turns is the queue of runs in which the checker follows the turns of keys. Nobody has priority there, and only one
+// run has a place at a time, so only its turn delays a run.
 const turns = "turns"
 
 func priorityIn(q core.RunQueue) int32 {
@@ -13,14 +13,14 @@ func priorityIn(q core.RunQueue) int32 {
 	return q.Priority
 }
 
-// turnModel is what the checker knows of a run that waits for the turn of its key.
+// turnModel is the checker's knowledge of a run that waits for the turn of its key.
 type turnModel struct {
-	at     *node          // the process in which it waits: a new one lets the keys' turns begin anew
+	at     *node          // the process in which it waits: in a new one the keys' turns begin again
 	ahead  int            // runs of its key that waited before it, when it came
 	passed map[string]int // how many runs of each key have begun since
 }
 
-// enterTurns takes in that the run comes to its queue.
+// enterTurns notes that the run reaches its queue.
 func (m *runModel) enterTurns() {
 	if m.q.queue.Name == turns {
 		m.beginTurn()
@@ -40,8 +40,8 @@ func (m *runModel) beginTurn() {
 
 // checkTurn checks that a run which begins passes no run whose key has its turn: while a run waits, another key has at
 // most one turn for each run of its own key that is before it, one for the run itself, and one that had come already.
-// Appends that were refused use up turns of which the journal says nothing. Runs that leave the queue without having
-// begun use none.
+// Appends that were refused use up turns that are not in the journal. Runs that leave the queue without having begun
+// use none.
 func (m *runModel) checkTurn() {
 	ch := m.ch
 	if m.q.queue.Name != turns || ch.appending.process.shared { // there, keys have turns in other partitions, too

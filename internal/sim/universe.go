@@ -19,7 +19,7 @@ import (
 // epoch is the instant at which every universe begins.
 const epoch core.Time = 1_800_000_000_000_000
 
-// universe is what one seed makes.
+// universe is made from one seed.
 type universe struct {
 	random
 	seed  uint64
@@ -74,7 +74,7 @@ type stepOfRun struct {
 	step core.StepID
 }
 
-// profile says how often things happen in this universe, and how long they take. A float64 is a probability.
+// profile determines how often things happen in this universe, and how long they take. A float64 is a probability.
 type profile struct {
 	crashAtBoundary  float64 // chance that the process dies at a boundary of a commit
 	uncertainAppends float64 // chance that an append is stored but answered with an error
@@ -92,7 +92,7 @@ type profile struct {
 	bodyRuns         float64       // chance that a new run has a body
 	computeTime      time.Duration // how long a body computes at most before it continues
 	slowBranches     float64       // chance that a branch computes longer than the others
-	lateLoop         float64       // chance that the engine's loop reads late what bodies send
+	lateLoop         float64       // chance that the engine's loop reads the messages of bodies late
 	interference     float64       // chance that a client operates on a run while its body decides
 	idleTime         time.Duration // how long a body that waits keeps its goroutines
 	turns            int           // how many bodies may be at work at once; 0: any number
@@ -253,7 +253,7 @@ func (u *universe) run() {
 	}
 }
 
-// step makes the next thing happen: the next item of the agenda, or a node that wakes by itself.
+// step makes the next thing happen: the next item of the agenda, or a node that wakes on its own.
 func (u *universe) step() {
 	at, planned := u.agenda.first()
 	var n *node
@@ -348,7 +348,7 @@ func (u *universe) fault(op memory.Op, b *journal.Batch) error {
 	return u.slowReads.fault(op)
 }
 
-// errDisk does not tell whether the batch was stored.
+// errDisk does not report whether the batch was stored.
 var errDisk = errors.New("simulated input/output error")
 
 func (u *universe) config(n *node) engine.Config {

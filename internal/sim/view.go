@@ -96,7 +96,7 @@ func (ch *checker) checkHistory(h *journal.HistoryRow) {
 	a.inView = len(a.entries)
 }
 
-// finalCheck brings the view up to date and compares all of it with the journal.
+// finalCheck brings the view up to date and compares the whole view with the journal.
 func (ch *checker) finalCheck() {
 	for _, s := range ch.u.partitions {
 		ch.flush(s.node)

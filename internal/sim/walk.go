@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine"
 )
 
-// known is what is recorded of a step.
+// known is the recorded state of a step.
 type known struct {
 	id     int // the number among the recorded steps, in their order
 	spec   *core.StepSpec
@@ -23,7 +23,7 @@ type known struct {
 	since  set  // the failed steps that the body had seen when it decided this one
 }
 
-// knowledge is what is recorded of a run.
+// knowledge is the recorded state of a run.
 type knowledge struct {
 	steps    map[string]*known
 	recorded map[string][]*known // the steps of each branch in the order of the decisions, without recorded values
@@ -44,7 +44,7 @@ func newKnowledge(steps []engine.Step) *knowledge {
 	return kn
 }
 
-// add adds what is recorded after everything else.
+// add adds a record after all others.
 func (kn *knowledge) add(k *known) {
 	kn.steps[k.spec.Name] = k
 	if k.spec.Type != body.TypeMark && !k.kept {
@@ -57,9 +57,9 @@ func (kn *knowledge) add(k *known) {
 // branchOf returns the part of a step's key that names its branch.
 func branchOf(key string) string { return key[:strings.LastIndexByte(key, '/')+1] }
 
-// walk is one walk through a program, from the beginning. It uses the recorded results as far as they go, and decides
-// new steps where they end. The checker expects the same decisions from a body. The walk shares no code with the
-// runtime that executes bodies.
+// walk is one walk through a program, from the beginning. It uses the recorded results while there are any, and decides
+// new steps after that. The checker expects the same decisions from a body. The walk shares no code with the runtime
+// that executes bodies.
 type walk struct {
 	*knowledge
 	decided  []core.Command

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// workers are the workers of a node. They know what is really executed. The engine only knows what they report.
+// workers are the workers of a node. They know which work really executes. The engine only knows their reports.
 type workers struct {
 	n           *node
 	dead        bool
@@ -29,13 +29,13 @@ type workerTask struct {
 	task      core.Task
 	begun     bool // its function was found, and it executes
 	taken     bool // the run's body has taken its end, to report it
-	over      bool // it does not execute any more
+	over      bool // it no longer executes
 	revoked   bool
 	adopted   bool         // a node has a remote worker's task because of a report, and did not ask for it
-	silent    bool         // it does not report its end by itself
+	silent    bool         // it does not report its end on its own
 	missing   bool         // a node keeps a remote worker's task that it has not found at any worker
-	abandoned bool         // the worker does not wait for its end any more; it may execute for a while
-	search    *body.Search // the search for its function; nil: it needs none
+	abandoned bool         // the worker no longer waits for its end; it may execute for a while
+	search    *body.Search // the search for its function; nil if it needs none
 	group     int          // how many of a suspect's group could run at once; 0: its step was no suspect
 }
 
@@ -131,7 +131,7 @@ func (wt *workerTask) begin() {
 	case u.noFaults:
 		length = u.between(0, 20*time.Millisecond) // shorter than every limit
 	case u.chance(u.profile.hangs):
-		wt.silent = true // it hangs, or it works and nobody gets its reports
+		wt.silent = true // it hangs, or it works and its reports are lost
 		if u.chance(0.5) {
 			return
 		}

@@ -104,7 +104,7 @@ type flowGenerator struct {
 	steps int
 	again bool // the flow retries its runs
 
-	shared *random // the random numbers for the services that its tasks use; nil: they use none
+	shared *random // the random numbers for the services that its tasks use; nil if they use none
 }
 
 func newSource(n int) journal.Definition {
@@ -190,8 +190,8 @@ func (g *flowGenerator) timed() string {
 	return ""
 }
 
-// trigger lets some steps begin by another rule than that all they need succeeded. It uses random numbers of its own,
-// so that the other workflows do not change.
+// trigger makes some steps begin by another rule than that all their needs succeeded. It uses random numbers of its
+// own, so that the other workflows do not change.
 func (g *flowGenerator) trigger(i int) {
 	own := newRandom(uint64(g.n), 0x7e16+uint64(i))
 	if own.chance(0.2) {
@@ -301,7 +301,7 @@ func (g *flowGenerator) task(indent int) {
 
 func (g *flowGenerator) taskType() string { return pick(g.random, []string{"a", "a", "b", "c"}) }
 
-// event lets a step wait for an event, or for the first of several events and steps. That uses random numbers of its
+// event makes a step wait for an event, or for the first of several events and steps. That uses random numbers of its
 // own, so that the other workflows do not change.
 func (g *flowGenerator) event(i int) {
 	event := pick(g.random, events)
@@ -316,7 +316,7 @@ func (g *flowGenerator) event(i int) {
 	}
 }
 
-// awaited returns the events that a wait takes one of.
+// awaited returns the alternative events of a wait.
 func awaited(s *core.StepSpec) []string {
 	if s.Any != nil {
 		return s.Any
@@ -446,7 +446,7 @@ func (g *flowGenerator) hooks() {
 	}
 }
 
-// notify lets some workflows tell somebody of a failure. It uses random numbers of its own, so that the other workflows
+// notify makes some workflows send notices of a failure. It uses random numbers of its own, so that the other workflows
 // do not change.
 func (g *flowGenerator) notify() {
 	own := newRandom(uint64(g.n), 0x0711)

@@ -66,8 +66,12 @@ func (s *Frontend) SignalWithStartWorkflowExecution(
 		return nil, serviceerror.NewInvalidArgument(err.Error())
 	}
 	conflict := q.WorkflowIdConflictPolicy
-	if conflict == enumspb.WORKFLOW_ID_CONFLICT_POLICY_UNSPECIFIED {
+	switch conflict {
+	case enumspb.WORKFLOW_ID_CONFLICT_POLICY_UNSPECIFIED:
 		conflict = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
+	case enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL:
+		return nil, serviceerror.NewInvalidArgument("WorkflowIdConflictPolicy FAIL is not supported here.")
+	default:
 	}
 	start := &workflowservice.StartWorkflowExecutionRequest{
 		Namespace: q.Namespace, WorkflowId: q.WorkflowId, WorkflowType: q.WorkflowType, TaskQueue: q.TaskQueue,

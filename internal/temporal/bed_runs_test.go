@@ -1,6 +1,7 @@
 package temporal
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -18,7 +19,7 @@ func commandOfRuns(c *commandpb.Command, what, name string, o options) bool {
 		c.CommandType = enumspb.COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION
 		a := &commandpb.StartChildWorkflowExecutionCommandAttributes{
 			WorkflowId: name, WorkflowType: &commonpb.WorkflowType{Name: "Child"}, Input: values(name),
-			TaskQueue: &taskqueuepb.TaskQueue{Name: "kids"}, WorkflowRunTimeout: duration(o["run"]),
+			TaskQueue: &taskqueuepb.TaskQueue{Name: cmp.Or(o["queue"], "kids")}, WorkflowRunTimeout: duration(o["run"]),
 			WorkflowExecutionTimeout: duration(o["execution"]), CronSchedule: strings.ReplaceAll(o["cron"], "_", " "),
 			ParentClosePolicy: enumspb.ParentClosePolicy(
 				enumspb.ParentClosePolicy_value["PARENT_CLOSE_POLICY_"+strings.ToUpper(o["close"])]),
@@ -47,6 +48,19 @@ func commandOfRuns(c *commandpb.Command, what, name string, o options) bool {
 				RequestCancelExternalWorkflowExecutionCommandAttributes{
 				WorkflowId: name, RunId: o["id"], ChildWorkflowOnly: o["child"] != "", Reason: "enough",
 			},
+		}
+	case "new-as":
+		c.CommandType = enumspb.COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION
+		a := &commandpb.ContinueAsNewWorkflowExecutionCommandAttributes{
+			WorkflowType: &commonpb.WorkflowType{Name: name}, Input: values("next"),
+			TaskQueue: &taskqueuepb.TaskQueue{Name: o["queue"]}, WorkflowRunTimeout: duration(o["run"]),
+			WorkflowTaskTimeout: duration(o["task"]), BackoffStartInterval: duration(o["delay"]),
+		}
+		if _, is := o["retry"]; is {
+			a.RetryPolicy = retry(o)
+		}
+		c.Attributes = &commandpb.Command_ContinueAsNewWorkflowExecutionCommandAttributes{
+			ContinueAsNewWorkflowExecutionCommandAttributes: a,
 		}
 	default:
 		return false

@@ -137,7 +137,7 @@ func (b *bed) start(o options) error {
 		TaskQueue: &taskqueuepb.TaskQueue{Name: bedQueue}, Input: values("in"), Identity: "starter",
 		RequestId: o["request"], WorkflowExecutionTimeout: duration(o["execution"]),
 		WorkflowRunTimeout: duration(o["run"]), WorkflowTaskTimeout: duration(o["task"]),
-		WorkflowStartDelay: duration(o["delay"]),
+		WorkflowStartDelay: duration(o["delay"]), CronSchedule: strings.ReplaceAll(o["cron"], "_", " "),
 	}
 	if o["retry"] != "" {
 		q.RetryPolicy = retry(o)
@@ -148,9 +148,13 @@ func (b *bed) start(o options) error {
 	if n := enumspb.WorkflowIdConflictPolicy_value[o["conflict"]]; n != 0 {
 		q.WorkflowIdConflictPolicy = enumspb.WorkflowIdConflictPolicy(n)
 	}
+	q.RequestEagerExecution = o["eager"] != ""
 	out, err := b.server.StartWorkflowExecution(b.Context(), q)
 	if err == nil && out.RunId != b.run {
 		b.run, b.known = out.RunId, nil
+	}
+	if out.GetEagerWorkflowTask() != nil {
+		b.task = out.EagerWorkflowTask
 	}
 	return err
 }
@@ -178,6 +182,7 @@ func command(words []string) *commandpb.Command {
 			ActivityId: name, ActivityType: &commonpb.ActivityType{Name: "Act"}, Input: values(name),
 			ScheduleToCloseTimeout: duration(o["whole"]), ScheduleToStartTimeout: duration(o["wait"]),
 			StartToCloseTimeout: duration(o["attempt"]), HeartbeatTimeout: duration(o["beat"]),
+			RequestEagerExecution: o["eager"] != "",
 		}
 		if _, is := o["retry"]; is {
 			a.RetryPolicy = retry(o)

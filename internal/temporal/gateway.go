@@ -44,10 +44,12 @@ func New(clock worker.Clock, log *slog.Logger) *Gateway {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Gateway{
+	g := &Gateway{
 		clock: clock, log: log, tasks: tasks.New(clock.Now, log), queues: activities.New(clock),
 		drained: make(chan struct{}),
 	}
+	g.tasks.SeatEagerly(g.queues.Expect)
+	return g
 }
 
 // definition is that of all workflows: what holds for a run is in its input.
@@ -121,7 +123,8 @@ func (decider) Task(r *core.Run, s *core.Step, now core.Time) ([]byte, *policy.F
 		ScheduledTime: stamp(s.ScheduledAt), CurrentAttemptScheduledTime: stamp(s.ReadyAt), StartedTime: stamp(now),
 		Attempt: int32(s.Counted), HeartbeatDetails: convert.Payloads(s.Details),
 		ScheduleToCloseTimeout: a.ScheduleToCloseTimeout, StartToCloseTimeout: a.StartToCloseTimeout,
-		HeartbeatTimeout: a.HeartbeatTimeout, RetryPolicy: a.RetryPolicy, Priority: a.Priority,
+		HeartbeatTimeout: a.HeartbeatTimeout, RetryPolicy: a.RetryPolicy,
+		Priority: convert.Priority(start.Priority, a.Priority),
 	})
 	if err != nil {
 		return nil, unreadable(err)

@@ -23,6 +23,7 @@ func (s *Frontend) GetSystemInfo(
 		Capabilities: &workflowservice.GetSystemInfoResponse_Capabilities{
 			SignalAndQueryHeader: true, InternalErrorDifferentiation: true, ActivityFailureIncludeHeartbeat: true,
 			EncodedFailureAttributes: true, UpsertMemo: true, SdkMetadata: true,
+			EagerWorkflowStart: true,
 		},
 	}, nil
 }
@@ -52,6 +53,9 @@ func namespace() *workflowservice.DescribeNamespaceResponse {
 func (s *Frontend) DescribeNamespace(
 	_ context.Context, q *workflowservice.DescribeNamespaceRequest,
 ) (*workflowservice.DescribeNamespaceResponse, error) {
+	if q.Namespace == "" && q.Id == "" {
+		return nil, serviceerror.NewInvalidArgument("Namespace is not set on request.")
+	}
 	if q.Namespace != Namespace && q.Id != namespaceID {
 		return nil, serviceerror.NewNamespaceNotFound(q.Namespace + q.Id)
 	}

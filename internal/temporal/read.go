@@ -161,7 +161,7 @@ func (s *Frontend) DescribeWorkflowExecution(
 		switch one := r.Fold.Step(core.StepID(i)); {
 		case one == nil || state.Steps[i].Phase.Closed():
 		case one.Activity != nil:
-			out.PendingActivities = append(out.PendingActivities, pendingOf(one, &state.Steps[i]))
+			out.PendingActivities = append(out.PendingActivities, pendingOf(start, one, &state.Steps[i]))
 		case one.Child != nil && one.RunBegan != nil:
 			out.PendingChildren = append(out.PendingChildren, &workflowpb.PendingChildExecutionInfo{
 				WorkflowId: one.Child.WorkflowId, RunId: one.Run, InitiatedId: one.Scheduled,
@@ -215,12 +215,15 @@ func infoOf(r *tasks.OfRun) *workflowpb.WorkflowExecutionInfo {
 }
 
 // pendingOf says how an open activity is doing.
-func pendingOf(one *history.Begun, s *core.Step) *workflowpb.PendingActivityInfo {
+func pendingOf(
+	start *workflowservice.StartWorkflowExecutionRequest, one *history.Begun, s *core.Step,
+) *workflowpb.PendingActivityInfo {
 	a := one.Activity
 	out := &workflowpb.PendingActivityInfo{
 		ActivityId: a.ActivityId, ActivityType: a.ActivityType, Attempt: int32(s.Counted),
 		MaximumAttempts: a.GetRetryPolicy().GetMaximumAttempts(), LastFailure: convert.Failure(s.Failure),
-		LastWorkerIdentity: one.Worker, HeartbeatDetails: convert.Payloads(s.Details), Priority: a.Priority,
+		LastWorkerIdentity: one.Worker, HeartbeatDetails: convert.Payloads(s.Details),
+		Priority:      convert.Priority(start.GetPriority(), a.Priority),
 		ScheduledTime: stamp(s.ReadyAt), ExpirationTime: instant(s.ScheduleToClose),
 		LastHeartbeatTime: instant(s.BeatAt), State: enumspb.PENDING_ACTIVITY_STATE_SCHEDULED,
 	}

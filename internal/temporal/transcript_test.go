@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -40,9 +41,12 @@ func TestTranscripts(t *testing.T) {
 					}
 				}
 				synctest.Wait()
+				var heard []string
 				for len(b.heard) > 0 {
-					out.WriteString(<-b.heard)
+					heard = append(heard, <-b.heard)
 				}
+				slices.Sort(heard) // several clients hear at the same instant
+				out.WriteString(strings.Join(heard, ""))
 				out.WriteString(b.grown())
 				return out.String()
 			})
@@ -200,6 +204,9 @@ func (b *bed) takeTask(o options) string {
 	}
 	text := fmt.Sprintf("task: attempt %d, events %d to %d, the last answered one began with %d\n", task.Attempt,
 		events[0].EventId, events[len(events)-1].EventId, task.PreviousStartedEventId)
+	for _, m := range task.Messages {
+		text += fmt.Sprintf("task: the update %s, behind event %d\n", m.ProtocolInstanceId, m.GetEventId())
+	}
 	if len(task.Queries) > 0 {
 		text += fmt.Sprintf("task: it has %d queries\n", len(task.Queries))
 	}
@@ -229,12 +236,15 @@ func (b *bed) answer(words []string) string {
 				WorkerTaskQueue:        &taskqueuepb.TaskQueue{Name: c[1], Kind: enumspb.TASK_QUEUE_KIND_STICKY},
 				ScheduleToStartTimeout: duration("5s"),
 			}
+		case c[0] == "inline":
+			q.ReturnNewWorkflowTask = true
+		case b.says(q, c):
 		default:
 			q.Commands = append(q.Commands, command(c))
 		}
 	}
-	_, err := b.server.RespondWorkflowTaskCompleted(b.Context(), q)
-	return refusal([]string{"answer"}, err)
+	out, err := b.server.RespondWorkflowTaskCompleted(b.Context(), q)
+	return refusal([]string{"answer"}, err) + b.replied(out)
 }
 
 // actOfActivity does what a worker of activities does, or an operator.
@@ -275,7 +285,7 @@ func (b *bed) actOfActivity(words []string, o options) string {
 	case "operate":
 		err = b.operate(words[1:])
 	default:
-		b.Fatalf("there is no action %q", words[0])
+		return b.actOfUpdate(words, o)
 	}
 	return refusal(words, err)
 }

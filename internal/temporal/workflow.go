@@ -59,7 +59,7 @@ func (s *Frontend) use(ctx context.Context, x *commonpb.WorkflowExecution) (*tas
 }
 
 // errClosed answers who wants something of a run that has ended.
-var errClosed = serviceerror.NewNotFound("workflow execution already completed")
+var errClosed = tasks.ErrEnded
 
 // open returns the id of a run that a caller names, and that has not ended. first is the first run of its chain; empty:
 // whichever it is.
@@ -82,14 +82,37 @@ func (s *Frontend) open(ctx context.Context, x *commonpb.WorkflowExecution, firs
 func (s *Frontend) StartWorkflowExecution(
 	ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest,
 ) (*workflowservice.StartWorkflowExecutionResponse, error) {
+	if q.RequestEagerExecution {
+		return startEagerly(ctx, s, q)
+	}
 	id, started, err := s.start(ctx, q)
 	if err != nil {
 		return nil, err
 	}
+	return answerStart(id, started), nil
+}
+
+func answerStart(id core.RunID, started bool) *workflowservice.StartWorkflowExecutionResponse {
 	return &workflowservice.StartWorkflowExecutionResponse{
 		RunId: id.String(), FirstExecutionRunId: id.String(), Started: started,
 		Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
-	}, nil
+	}
+}
+
+// startEagerly starts a run and gives its first task to the caller, who is a worker, too.
+func startEagerly(
+	ctx context.Context, s *Frontend, q *workflowservice.StartWorkflowExecutionRequest,
+) (*workflowservice.StartWorkflowExecutionResponse, error) {
+	r, id, started, err := startHeld(ctx, s, q)
+	defer r.Release()
+	if err != nil {
+		return nil, err
+	}
+	out := answerStart(id, started)
+	if started {
+		out.EagerWorkflowTask = r.Begin(q.Identity)
+	}
+	return out, nil
 }
 
 // maxID bounds the ids and names that callers choose.
@@ -124,6 +147,13 @@ func check(q *workflowservice.StartWorkflowExecutionRequest) (core.RunRules, err
 func (s *Frontend) start(
 	ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest, events ...core.Signal,
 ) (id core.RunID, started bool, err error) {
+	return s.startAs(ctx, q, core.RunID{}, events...)
+}
+
+// startAs starts a run as start does. A new run has the id as, unless that is zero.
+func (s *Frontend) startAs(
+	ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest, as core.RunID, events ...core.Signal,
+) (id core.RunID, started bool, err error) {
 	if _, err := check(q); err != nil {
 		return id, false, err
 	}
@@ -143,7 +173,7 @@ func (s *Frontend) start(
 	}
 	req := engine.StartRequest{
 		Start:      core.Start{WorkflowID: q.WorkflowId, Input: input, Actor: q.Identity, Signals: events},
-		Definition: definitionOf(q.WorkflowType.Name),
+		Definition: definitionOf(q.WorkflowType.Name), RunID: as,
 	}
 	if delay := q.WorkflowStartDelay.AsDuration(); delay > 0 {
 		req.At = s.clock.Now().Add(delay)

@@ -1,5 +1,5 @@
-// Package told is the door between package client and package pawl: what callers say and are told of is made of what an
-// engine takes and tells, so that the types of the inside are in no signature that programs see.
+// Package told connects package client with package pawl: the requests and answers of callers are converted from and to
+// the engine's types, so that inner types are in no signature that programs see.
 package told
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
-// Words are those of package client.
+// Words are the types of package client.
 type Words struct {
 	Explain  func(r *api.Run) any       // a *client.Explanation
 	Event    func(ev *api.Event) any    // a client.HistoryEvent
@@ -17,7 +17,7 @@ type Words struct {
 
 var words Words
 
-// Register tells how they are made. Package client does so before any other code runs.
+// Register sets the functions that convert them. Package client does so before any other code runs.
 func Register(w Words) { words = w }
 
 // Explain makes a *client.Explanation.
@@ -29,5 +29,5 @@ func Event(ev *api.Event) any { return words.Event(ev) }
 // Schedule makes a client.Schedule.
 func Schedule(s schedule.Spec) any { return words.Schedule(s) }
 
-// Spec returns what a client.Schedule says.
+// Spec returns the spec of a client.Schedule.
 func Spec(of any) schedule.Spec { return words.Spec(of) }

@@ -24,7 +24,7 @@ func (t *Trail) notePauses(at api.Time) {
 	}
 }
 
-// bars returns what a step did from when to when, and what is to come.
+// bars returns the bars of a step: what it did, and what is to come.
 func (t *Trail) bars(s *core.Step, ahead *api.Ahead) []api.Bar {
 	attempts := t.attempts[s.ID]
 	var all []api.Bar
@@ -57,7 +57,7 @@ func (t *Trail) bars(s *core.Step, ahead *api.Ahead) []api.Bar {
 	return all
 }
 
-// waitText says what a step without attempts did all the time.
+// waitText returns what a step without attempts did all the time.
 func waitText(s *core.Step) string {
 	switch s.Spec.Kind {
 	case core.KindSleep:
@@ -129,7 +129,7 @@ func first(a, b api.Time) api.Time {
 	return b
 }
 
-// mostWhy is how many characters of a failure a bar tells.
+// mostWhy is how many characters of a failure a bar shows.
 const mostWhy = 200
 
 func doneText(a *api.Attempt) string {
@@ -160,8 +160,7 @@ func stopText(a *api.Attempt) string {
 	}
 }
 
-// bounds returns the instants that bound a step: those that can end an open one, and the deadlines that a closed one
-// had.
+// bounds returns the instants that bound a step: the possible ends of an open one, and the deadlines of a closed one.
 func bounds(ends []api.End, deadlines []api.Deadline, open bool) []api.Bound {
 	var all []api.Bound
 	if open {

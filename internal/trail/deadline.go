@@ -55,7 +55,7 @@ func (t *Trail) deadlines() []api.Deadline {
 	if l := t.Run.Deadline; l.At != 0 {
 		all = append(all, runDeadline(policy.LimitRun, l, t.Run.CreatedAt))
 	}
-	if t.Run.ClockStands() { // it goes on from there at an instant that nobody knows
+	if t.Run.ClockStands() { // it goes on from there at an unknown instant
 		for i := range all {
 			all[i].Left = api.Duration(all[i].At.Sub(max(api.Time(t.Run.PausedAt), all[i].From)))
 			all[i].At, all[i].From = 0, 0

@@ -20,8 +20,8 @@ const (
 )
 
 const (
-	mostPlanned = 20 // attempts to come that are told of a step
-	mostEnds    = 8  // ends that are told of a run
+	mostPlanned = 20 // future attempts that are listed for a step
+	mostEnds    = 8  // ends that are listed for a run
 )
 
 // usual returns how long the attempts of a step took that ended; zero: none has.
@@ -39,7 +39,7 @@ func (t *Trail) usual(id core.StepID) time.Duration {
 	return sum / time.Duration(n)
 }
 
-// ahead returns what comes of an open step if its attempts fail; nil: that is not known.
+// ahead returns the future of an open step if its attempts fail, or nil if that is not known.
 func (t *Trail) ahead(s *core.Step, now core.Time) *api.Ahead {
 	a := core.LookAhead(t.Run, s, t.usual(s.ID), mostPlanned, now)
 	if a.At == 0 && len(a.Attempts) == 0 {
@@ -111,7 +111,7 @@ func (t *Trail) exhausted(s *core.Step, ahead *api.Ahead) (api.End, bool) {
 	return named(e), true
 }
 
-// gone reports whether a step ends for that reason because no attempts are left.
+// gone reports whether a step with that reason ends because no attempts are left.
 func gone(reason string) bool {
 	return reason == policy.ReasonAttemptsExhausted.String() || reason == policy.ReasonRetriesOff.String()
 }
@@ -135,7 +135,7 @@ func (t *Trail) runEnds() []api.End {
 	return sorted(all)
 }
 
-// allEnds returns what can end an open run: its own limits, and each step that fails it when that gives up.
+// allEnds returns everything that can end an open run: its own limits, and each step that fails it when that gives up.
 func (t *Trail) allEnds(steps []*api.Step) []api.End {
 	all := t.runEnds()
 	def := t.Run.Attached()

@@ -67,7 +67,7 @@ func (s *phrase) with(o *api.Saying) *phrase {
 	return s
 }
 
-// said returns the sentence; nil: nothing was said.
+// said returns the sentence, or nil if there is none.
 func (s *phrase) said() *api.Saying {
 	if len(s.parts) == 0 {
 		return nil

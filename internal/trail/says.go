@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Known is what is known of a run besides its history.
+// Known is the knowledge about a run besides its history.
 type Known struct {
-	Problem string            // why it cannot go on until somebody acts; empty: it can
+	Problem string            // why it cannot go on until somebody acts; empty if it can
 	Plan    []api.PlannedStep // the steps of its definition, without hooks
 	// Unserved reports whether no worker comes for the tasks of a type in a queue. nil: that is not known.
 	Unserved func(queue, taskType string) bool
@@ -36,7 +36,7 @@ func (t *Trail) unserved(s *core.Step) bool {
 	return is
 }
 
-// askAgain asks again which queues have no worker. If an answer has changed, all steps are shown anew.
+// askAgain asks again which queues have no worker. If an answer has changed, all steps are shown again.
 func (t *Trail) askAgain() {
 	for key, was := range t.asked {
 		if t.Known.Unserved != nil && t.Known.Unserved(key[0], key[1]) != was {
@@ -47,7 +47,7 @@ func (t *Trail) askAgain() {
 	}
 }
 
-// stepSays says what an open step does, and why. Its name is the subject.
+// stepSays describes what an open step does, and why. Its name is the subject.
 func (t *Trail) stepSays(s *core.Step) *api.Saying {
 	say := &phrase{}
 	paused := t.Run.PausedAt != 0
@@ -90,7 +90,7 @@ func (t *Trail) stepSays(s *core.Step) *api.Saying {
 	return say.said()
 }
 
-// attemptOf names an attempt, with how many of them there may be. An attempt that was lost is not counted.
+// attemptOf names an attempt, with the possible number of attempts. An attempt that was lost is not counted.
 func attemptOf(s *core.Step, number int) string {
 	most := maxAttempts(s)
 	if most == 0 || number > most {
@@ -99,7 +99,7 @@ func attemptOf(s *core.Step, number int) string {
 	return fmt.Sprintf("attempt %d of %d", number, most)
 }
 
-// saysQueuedStep says since when an attempt waits for a worker, and for which.
+// saysQueuedStep describes since when an attempt waits for a worker, and for which.
 func (t *Trail) saysQueuedStep(say *phrase, s *core.Step) {
 	say.add("waits for a worker ")
 	if s.Spec.Queue != "" {
@@ -119,7 +119,7 @@ func (t *Trail) saysHeld(say *phrase, s *core.Step) {
 	t.failures(say, s)
 }
 
-// saysWaiting says what a step waits for that has no attempt at a worker.
+// saysWaiting describes what a step waits for that has no attempt at a worker.
 func (t *Trail) saysWaiting(say *phrase, s *core.Step) {
 	switch {
 	case s.Spec.Kind == core.KindChild && s.Child != (core.RunID{}):
@@ -152,7 +152,7 @@ func (t *Trail) saysWaiting(say *phrase, s *core.Step) {
 	}
 }
 
-// failures adds how the attempts before failed: the last ones, as far as they failed alike.
+// failures describes how the earlier attempts failed: the last ones that failed alike.
 func (t *Trail) failures(say *phrase, s *core.Step) {
 	all := t.attempts[s.ID]
 	if n := len(all); n > 0 && all[n-1].EndedAt == 0 {
@@ -176,7 +176,7 @@ func (t *Trail) failures(say *phrase, s *core.Step) {
 	say.failed(all[len(all)-1].Why)
 }
 
-// runSays says what the run does and why, or how it ended. steps are its steps as they are shown.
+// runSays describes what the run does and why, or how it ended. steps are its steps as they are shown.
 func (t *Trail) runSays(steps []*api.Step) *api.Saying {
 	r, say := t.Run, &phrase{}
 	switch {
@@ -229,7 +229,7 @@ func (t *Trail) saysQueued(say *phrase) {
 	}
 }
 
-// saysEnding says how a run will end, and what it still does before.
+// saysEnding describes how a run will end, and what it still does before.
 func (t *Trail) saysEnding(say *phrase, steps []*api.Step) {
 	phase := core.RunCancelled
 	switch {
@@ -246,7 +246,7 @@ func (t *Trail) saysEnding(say *phrase, steps []*api.Step) {
 	}
 }
 
-// saysOpen says what the step does that matters most, and how many others are open.
+// saysOpen describes the step that matters most, and how many others are open.
 func (t *Trail) saysOpen(say *phrase, steps []*api.Step) {
 	s := mainStep(steps)
 	if s == nil {
@@ -267,11 +267,11 @@ func (t *Trail) saysOpen(say *phrase, steps []*api.Step) {
 	}
 }
 
-// isGroup reports whether a step stands for its items.
+// isGroup reports whether a step represents its items.
 func isGroup(s *api.Step) bool { return s.Type == "" && s.Kind == api.KindGroup }
 
-// mainStep returns the open step that matters most: one that runs, or else one that is tried again, waits for a worker,
-// or waits for something else. nil: none is open.
+// mainStep returns the open step that matters most: one that runs, or else one that is retried, waits for a worker, or
+// waits for something else. nil: none is open.
 func mainStep(steps []*api.Step) *api.Step {
 	rank := func(s *api.Step) int {
 		switch {
@@ -296,7 +296,7 @@ func mainStep(steps []*api.Step) *api.Step {
 	return first
 }
 
-// by says who did the last operation of a kind on the run.
+// by names the actor of the last operation of a kind on the run.
 func (t *Trail) by(op core.Op) string {
 	for i := len(t.operations) - 1; i >= 0; i-- {
 		if o := t.operations[i]; o.Operation == op.String() && o.Step == "" && o.Actor != "" {
@@ -315,7 +315,7 @@ func (t *Trail) reason(op core.Op) string {
 	return ""
 }
 
-// saysEnded says how the run ended, and why.
+// saysEnded describes how the run ended, and why.
 func (t *Trail) saysEnded(say *phrase) {
 	r := t.Run
 	say.add("%s in %s", capital(words(r.Phase.String())), api.Length(r.EndedAt.Sub(r.CreatedAt)))
@@ -356,7 +356,7 @@ func cutOff(s *core.Step) bool {
 	return s.Phase == core.StepCancelled && s.Reason == policy.ReasonCancelled
 }
 
-// saysTolerated says what failed in a run that succeeded.
+// saysTolerated describes what failed in a run that succeeded.
 func (t *Trail) saysTolerated(say *phrase) {
 	r := t.Run
 	for i := range r.Steps {
@@ -443,7 +443,7 @@ func (t *Trail) watched(wait string) []string {
 	return nil
 }
 
-// saysFirst says what ends an event wait: an event, or the first of several events and ends of steps.
+// saysFirst describes what ends an event wait: an event, or the first of several events and ends of steps.
 func saysFirst(say *phrase, spec *core.StepSpec, steps []string) {
 	if spec.Event != "" {
 		say.add("the event ").event(spec.Event)

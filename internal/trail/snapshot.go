@@ -7,7 +7,6 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/policy"
 )
 
 // closeNames names what happens to a child run when its parent ends.
@@ -15,7 +14,8 @@ var closeNames = map[core.CloseChild]string{
 	core.ChildCancel: "cancel", core.ChildTerminate: "terminate", core.ChildAbandon: "abandon",
 }
 
-// Snapshot returns the run as it is now. It needs now to say what would follow: the next run of the chain, a retry.
+// Snapshot returns the present state of the run. It needs now for what would follow: the next run of the chain, a
+// retry.
 func (t *Trail) Snapshot(now core.Time) *api.Run {
 	r := t.Run
 	t.askAgain()
@@ -72,7 +72,7 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 	return out
 }
 
-// queue adds what the run has to do with its queue.
+// queue adds the run's state in its queue.
 func (t *Trail) queue(out *api.Run) {
 	a := t.Run.Admission
 	if a == nil || a.Queue.Name == "" {
@@ -96,7 +96,7 @@ func (t *Trail) summary() api.RunSummary {
 		Run: r.ID.String(), Workflow: r.Workflow, WorkflowID: r.WorkflowID, Key: r.Key,
 		Phase:     api.RunPhase(r.Phase.String()),
 		CreatedAt: api.Time(r.CreatedAt), EndedAt: api.Time(r.EndedAt),
-		Deadline: api.Time(policy.Earliest(r.Execution.At, r.Deadline.At)), Parent: runText(r.Parent.Run),
+		Deadline: api.Time(r.Execution.At.Earlier(r.Deadline.At)), Parent: runText(r.Parent.Run),
 		Labels: r.Labels.Map(),
 	}
 	if r.Definition != (core.DefinitionID{}) {
@@ -193,7 +193,7 @@ func (t *Trail) step(s *core.Step, now core.Time) *api.Step {
 	out := &api.Step{
 		Step: s.Key(), ID: int(s.ID), Name: s.Spec.Name, Items: t.itemsOf(s), FailedItems: t.counted()[s.ID].failed,
 		Kind: s.Spec.Kind.String(), Queue: s.Spec.Queue,
-		Event: s.Spec.Event, Any: s.Spec.Any, Update: s.Spec.Update,
+		Event: s.Spec.Event, Any: s.Spec.Any, Update: s.Spec.Update, Actor: core.SentBy(t.Run, s.ID),
 		Phase: api.StepPhase(s.Phase.String()), Reason: s.Reason.String(),
 		ScheduledAt: api.Time(s.ScheduledAt), ReadyAt: api.Time(s.ReadyAt), StartedAt: api.Time(s.Started),
 		EndedAt: api.Time(s.EndedAt), NextAt: api.Time(s.NextAt),
@@ -237,7 +237,7 @@ func (t *Trail) step(s *core.Step, now core.Time) *api.Step {
 	return out
 }
 
-// heldBy says what holds an attempt.
+// heldBy describes what holds an attempt.
 func (t *Trail) heldBy(h core.Held, since api.Time) *api.Held {
 	out := &api.Held{
 		Reason: h.Reason.String(), Queue: h.Name, Key: h.Key, Since: since, Until: api.Time(h.Until), Probes: h.Probes,

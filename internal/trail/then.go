@@ -6,11 +6,11 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// mostNamed is how many steps a sentence about what comes names.
+// mostNamed is how many steps a sentence about the future names.
 const mostNamed = 4
 
-// then says what comes of the run if nobody acts: of its queue, or of the open step that matters most. Of a run that
-// has ended it says what a retry would do. nil: nobody knows, or nothing comes.
+// then describes how the run goes on if nobody acts: from its queue, or from the open step that matters most. For a run
+// that has ended it describes what a retry would do. nil: nothing is known, or nothing comes.
 func (t *Trail) then(steps []*api.Step, now core.Time) *api.Saying {
 	say := &phrase{}
 	switch r := t.Run; {
@@ -31,7 +31,7 @@ func (t *Trail) then(steps []*api.Step, now core.Time) *api.Saying {
 	return say.said()
 }
 
-// thenAgain says with which steps a retry of a closed run would begin, or which run follows it.
+// thenAgain describes with which steps a retry of a closed run would begin, or which run follows it.
 func (t *Trail) thenAgain(say *phrase, now core.Time) {
 	r := t.Run
 	if r.Next != (core.RunID{}) {
@@ -71,7 +71,7 @@ func saysSteps(say *phrase, keys []string) {
 	}
 }
 
-// thenAdmitted says when a run begins that waits in its queue.
+// thenAdmitted describes when a run begins that waits in its queue.
 func thenAdmitted(say *phrase, held core.Held) {
 	switch held.Reason {
 	case core.HeldConcurrency:
@@ -82,7 +82,7 @@ func thenAdmitted(say *phrase, held core.Held) {
 	}
 }
 
-// thenOf says what comes of an open step if its attempts fail, and what follows if it succeeds.
+// thenOf describes how an open step goes on if its attempts fail, and what follows if it succeeds.
 func (t *Trail) thenOf(say *phrase, s *api.Step, steps []*api.Step) {
 	step := &t.Run.Steps[s.ID]
 	if step.Spec.Kind == core.KindSleep {
@@ -107,7 +107,7 @@ func (t *Trail) thenOf(say *phrase, s *api.Step, steps []*api.Step) {
 	say.add(".")
 }
 
-// thenGivesUp says when a step gives up whose attempts fail.
+// thenGivesUp describes when a step gives up whose attempts fail.
 func thenGivesUp(say *phrase, s *api.Step) {
 	a := s.Ahead
 	if a == nil || a.GivesUp == 0 {

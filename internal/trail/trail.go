@@ -1,5 +1,5 @@
-// Package trail explains a run. It computes from the run's entries its state, every attempt and every operation, and
-// says in sentences why each step and the run ended as they did. It makes the values of package api.
+// Package trail explains a run. It computes the run's state, every attempt and every operation from the run's entries,
+// and explains in sentences why each step and the run ended as they did. It makes the values of package api.
 package trail
 
 import (
@@ -13,8 +13,8 @@ import (
 // not change.
 type Trail struct {
 	Run   *core.Run                  // the state; only to be read
-	Words func(*core.Step) api.Words // another system's words for a step; nil: none
-	// Shared says that the run belongs to one of several nodes, each of which counts limits for its own runs.
+	Words func(*core.Step) api.Words // another system's words for a step; nil if there is none
+	// Shared means that the run belongs to one of several nodes, each of which counts limits for its own runs.
 	Shared bool
 	Known  Known // things known besides the history; they may change between two snapshots
 
@@ -33,7 +33,7 @@ type Trail struct {
 	again      map[core.StepID]lives // the steps that an operator has put back to work
 }
 
-// lives tells of a step that an operator has put back to work.
+// lives describes a step that an operator has put back to work.
 type lives struct {
 	n  int      // how often
 	at api.Time // the last time
@@ -60,7 +60,7 @@ func (t *Trail) Entries() int { return t.entries }
 // Events returns the number of the last event.
 func (t *Trail) Events() int { return t.events }
 
-// Fold takes the next entry and returns the events it stands for.
+// Fold takes the next entry and returns its events.
 func (t *Trail) Fold(e core.Entry) []core.Event {
 	events := t.teller.Events(e)
 	t.counts = nil
@@ -131,7 +131,7 @@ func (t *Trail) note(at api.Time, rec core.Record) {
 // mostBeats is how many heartbeats of an attempt are kept.
 const mostBeats = 50
 
-// beat adds a heartbeat. What was told before shares the list and has its part of it.
+// beat adds a heartbeat. Earlier snapshots share the list and have their part of it.
 func beat(a *api.Attempt, at api.Time) {
 	if len(a.Heartbeats) == mostBeats {
 		a.Heartbeats = a.Heartbeats[1:]
@@ -195,7 +195,7 @@ func (t *Trail) LastChild(id core.StepID) core.RunID {
 	return child
 }
 
-// itemsOf returns how many items a forEach has, including those that have not begun; 0: that is not known.
+// itemsOf returns how many items a forEach has, including those that have not begun; 0 if that is unknown.
 func (t *Trail) itemsOf(s *core.Step) int {
 	if s.Spec.Kind != core.KindGroup {
 		return 0

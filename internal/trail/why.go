@@ -32,8 +32,11 @@ func (t *Trail) stepWhy(s *core.Step) string {
 				sentence(last))
 		}
 		return fmt.Sprintf("all %d attempts are used up; the last one: %s", s.Counted, sentence(last))
-	case policy.ReasonRetriesOff:
-		return sentence(last) + " (the step has no retries)"
+	case policy.ReasonRetriesOff, policy.ReasonNotMatched:
+		if s.Reason == policy.ReasonRetriesOff || s.Once() {
+			return sentence(last) + " (the step has no retries)"
+		}
+		return sentence(last) + " (the retry policy does not retry this)"
 	case policy.ReasonNoTimeLeft:
 		text := fmt.Sprintf("attempt %d could not have begun before the %s deadline", n+1, s.Failure.Limit)
 		if s.Failure.Origin != "" {
@@ -47,8 +50,6 @@ func (t *Trail) stepWhy(s *core.Step) string {
 		return sentence(s.Failure) + hung(s, n)
 	case policy.ReasonNonRetryable:
 		return sentence(last) + " (this failure is never retried)"
-	case policy.ReasonNotMatched:
-		return sentence(last) + " (the retry policy does not retry this)"
 	case policy.ReasonExpressionError:
 		return sentence(last) + " (the policy's retry condition is broken" + t.noteOf(s.ID) + ")"
 	case policy.ReasonWorkerLost:
@@ -79,7 +80,7 @@ func (t *Trail) stepWhy(s *core.Step) string {
 	}
 }
 
-// hung says of a step whose first attempt took the time of all attempts, which limit each attempt alone has; "" of
+// hung explains for a step whose first attempt took the time of all attempts which limit each attempt alone has; "" for
 // others.
 func hung(s *core.Step, attempts int) string {
 	p := s.Effective()
@@ -110,7 +111,7 @@ func (t *Trail) lastActor(step string) string {
 	return "an operator"
 }
 
-// suspicion says of an open step that it may be what kills its workers, and what follows from that; "" if it is not
+// suspicion explains for an open step that it may kill its workers, and what follows from that; "" if it is not
 // suspected.
 func suspicion(s *core.Step) string {
 	group := s.SuspectGroup()
@@ -141,8 +142,7 @@ func suspicion(s *core.Step) string {
 	return text
 }
 
-// causes returns the steps that explain the run's end: those that did not succeed and whose failure nothing
-// tolerated.
+// causes returns the steps that explain the run's end: those that did not succeed and whose failure was not tolerated.
 func (t *Trail) causes() []*core.Step {
 	tolerates := func(*core.Step) bool { return false }
 	if def := t.Run.Attached(); def != nil && def.Tolerates != nil {
@@ -167,7 +167,7 @@ func ends(operation string) bool {
 		operation == core.OpTerminate.String()
 }
 
-// runWhy explains in a sentence why a closed run ended as it did; "": it succeeded.
+// runWhy explains in a sentence why a closed run ended as it did, or "" if it succeeded.
 func (t *Trail) runWhy() string {
 	r := t.Run
 	switch r.Phase {

@@ -14,14 +14,14 @@ const MaxErrors = 20
 type Error struct {
 	File      string
 	Line, Col int    // line and column from 1, in characters; 0: the document was built in code
-	Step      string // the step it is about, where the place does not say
+	Step      string // the step it is about, if the place does not show it
 	Msg       string
 	Hint      string // the next step for the user; may be empty
 	excerpt   string // the line
 	order     int    // the line in the source, which counts through all its files
 }
 
-// Error gives file:line:col: message, then the line with a caret below the place.
+// Error returns file:line:col: message, then the line with a caret below the place.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)
@@ -43,7 +43,7 @@ func (e *Error) Error() string {
 // maxExcerpt bounds the part of a line that an error shows; a JSON document may be a single one.
 const maxExcerpt = 120
 
-// Excerpt returns the line and a caret below the place, each on a line of its own; "" where there is no line to show.
+// Excerpt returns the line and a caret below the place, each on its own line, or "" if there is no line to show.
 func (e *Error) Excerpt() string {
 	if e.excerpt == "" {
 		return ""
@@ -55,7 +55,7 @@ func (e *Error) Excerpt() string {
 		runes, col = runes[from:from+maxExcerpt], col-from
 	}
 	number := fmt.Sprintf("%5d | ", e.Line)
-	// A tab before the caret is repeated, so that the caret stands below its character however wide tabs are.
+	// A tab before the caret is repeated, so that the caret is below its character however wide tabs are.
 	pad := make([]rune, 0, col)
 	for i := 0; i < col-1; i++ {
 		if i < len(runes) && runes[i] == '\t' {
@@ -95,7 +95,7 @@ type Reports struct {
 	seen   map[string]bool
 }
 
-// Add reports an error, once: what is wrong in a part that several others share is found in each of them.
+// Add reports an error, once: an error in a shared part is found by each that uses it.
 func (r *Reports) Add(e *Error) {
 	key := fmt.Sprintf("%d:%d:%s:%s", e.Line, e.Col, e.Step, e.Msg)
 	if e.Line > 0 {
@@ -113,15 +113,15 @@ func (r *Reports) Add(e *Error) {
 	r.Errors = append(r.Errors, e)
 }
 
-// Full reports whether there are so many errors that looking for more is of no use.
+// Full reports whether there are so many errors that looking for more is useless.
 func (r *Reports) Full() bool { return len(r.Errors) >= 10*MaxErrors }
 
-// Fail reports an error at a place. hint says what to do about it and may be empty.
+// Fail reports an error at a place. hint suggests what to do about it and may be empty.
 func (r *Reports) Fail(at Pos, hint, format string, args ...any) {
 	r.Add(&Error{Line: at.Line, Col: at.Col, Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// Err returns what was collected, sorted by place, or nil.
+// Err returns the collected errors, sorted by place, or nil.
 func (r *Reports) Err() error {
 	if len(r.Errors) == 0 {
 		return nil

@@ -1,7 +1,7 @@
 package tree
 
-// ParseFurther reads a file that belongs to the document of r, whose source must have its text; before is what
-// [Source.Add] returned. Nil is returned where it cannot be read, or is empty.
+// ParseFurther reads a file that belongs to the document of r, whose source must have its text; before is the result of
+// [Source.Add]. It returns nil if the file cannot be read, or is empty.
 func ParseFurther(r *Reports, text string, before int) *Node {
 	own := &Reports{Source: NewSource(r.Source.Name, text)}
 	n := Parse(own, text)

@@ -14,8 +14,8 @@ import (
 type jsonReader struct {
 	dec  *json.Decoder
 	text string
-	// The place of the byte at offset seen. A place is looked for from the last one on: a whole document may stand in
-	// one line, and counting from the beginning each time would take forever.
+	// The place of the byte at offset seen. A place is looked for from the last one on: a whole document may be on one
+	// line, and counting from the beginning each time would take forever.
 	seen int
 	pos  Pos
 }
@@ -114,8 +114,8 @@ func (j *jsonReader) next() (json.Token, int, *Error) {
 // syntax gives an error of the decoder its place and this package's words.
 func (j *jsonReader) syntax(err *json.SyntaxError) *Error {
 	at := j.space(int(j.dec.InputOffset()))
-	// The decoder stops in front of what it cannot read. Its own offset does not count what stands between values, so a
-	// value that is wrong further in is read once more, alone.
+	// The decoder stops before the part that it cannot read. Its own offset ignores the characters between values, so a
+	// value that is wrong further in is read again, alone.
 	var inside *json.SyntaxError
 	if errors.As(json.Unmarshal([]byte(j.text[at:]), new(json.RawMessage)), &inside) && inside.Error() == err.Error() {
 		at += int(inside.Offset) - 1
@@ -123,7 +123,7 @@ func (j *jsonReader) syntax(err *json.SyntaxError) *Error {
 	return j.fail(at, "unexpected %s%s", j.character(at), expectation(err.Error()))
 }
 
-// expectation says what the decoder expected.
+// expectation reports what the decoder expected.
 func expectation(message string) string {
 	for _, c := range []struct{ theirs, ours string }{
 		{"after object key:value pair", " where , or } is expected"},
@@ -137,7 +137,7 @@ func expectation(message string) string {
 			return c.ours
 		}
 	}
-	if strings.HasSuffix(message, "'") { // it says nothing of the first key of a mapping
+	if strings.HasSuffix(message, "'") { // it does not mention the first key of a mapping
 		return " where a text is expected"
 	}
 	return ""
@@ -156,7 +156,7 @@ func (j *jsonReader) space(at int) int {
 	return at
 }
 
-// character names what stands at an offset.
+// character names the character at an offset.
 func (j *jsonReader) character(at int) string {
 	r, _ := utf8.DecodeRuneInString(j.text[at:])
 	return strconv.QuoteRune(r)

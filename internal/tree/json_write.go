@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-dev/pawl/duration"
 )
 
-// AppendJSON appends a value as JSON: plain data, what the expression language makes of it, and [Fielder] values.
-// Maps are written in the order of their keys. depth is how deep the value is nested.
+// AppendJSON appends a value as JSON: plain data, values of the expression language, and [Fielder] values. Maps are
+// written in the order of their keys. depth is how deep the value is nested.
 func AppendJSON(buf []byte, v any, depth int) ([]byte, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the value is nested more than %d levels deep", maxDepth)
@@ -55,7 +55,7 @@ func AppendJSON(buf []byte, v any, depth int) ([]byte, error) {
 	return appendOther(buf, v, depth)
 }
 
-// Fielder is a value that is written as the object of its fields, or as null where Fields returns nil.
+// Fielder is a value that is written as the object of its fields, or as null if Fields returns nil.
 type Fielder interface{ Fields() map[string]any }
 
 // maxValue bounds what one value may grow to: lists that hold lists several times are small in memory and huge in JSON.
@@ -129,7 +129,7 @@ func appendFloat(buf []byte, f float64) ([]byte, error) {
 	return strconv.AppendFloat(buf, f, 'g', -1, 64), nil
 }
 
-// AppendText appends a text as JSON. The signs that HTML gives a meaning stand for themselves.
+// AppendText appends a text as JSON. The characters that are special in HTML are not escaped.
 func AppendText(buf []byte, text string) []byte {
 	plain := utf8.ValidString(text)
 	for i := 0; plain && i < len(text); i++ {
@@ -147,7 +147,7 @@ func AppendText(buf []byte, text string) []byte {
 	return append(buf, bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))...)
 }
 
-// TextOf writes a value as text: a text as it is, null as nothing, everything else as JSON.
+// TextOf writes a value as text: a text unchanged, null as nothing, everything else as JSON.
 func TextOf(v any) (string, error) {
 	switch v := v.(type) {
 	case nil:

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/duration"
 )
 
-// Kind is what a piece of a document is.
+// Kind is the kind of a piece of a document.
 type Kind uint8
 
 // The kinds.
@@ -58,7 +58,7 @@ type NodeField struct {
 	Value *Node
 }
 
-// Get returns a field's value; nil where there is none.
+// Get returns a field's value; nil if there is none.
 func (n *Node) Get(name string) *Node {
 	for i := range n.Fields {
 		if n.Fields[i].Name == name {
@@ -83,7 +83,7 @@ func (n *Node) At(path []string) *Node {
 	return n
 }
 
-// Key returns the place of a field's name, or the node's own where there is no such field.
+// Key returns the place of a field's name, or the node's own if there is no such field.
 func (n *Node) Key(name string) Pos {
 	for i := range n.Fields {
 		if n.Fields[i].Name == name {
@@ -117,7 +117,7 @@ func (n *Node) Any() any {
 	}
 }
 
-// Value is a piece of a document that may be any data, in whose strings expressions may stand. The zero Value is
+// Value is a part of a document that may be any data, and whose strings may contain expressions. The zero Value is
 // absent, which is not the same as null.
 type Value struct{ n *Node }
 
@@ -139,7 +139,7 @@ func (v Value) Pos() Pos {
 	return v.n.Pos
 }
 
-// NodeOf returns the node of a value; nil where it is absent.
+// NodeOf returns the node of a value; nil if it is absent.
 func NodeOf(v Value) *Node { return v.n }
 
 // ValueOf returns the value that a node is; nil is absent.
@@ -204,7 +204,7 @@ func (n *Node) Push(item *Node) {
 }
 
 // PlainNumber turns the number types of Go into three: int where the number fits, uint64 above, float64 for the rest.
-// It returns nil for what is not a number.
+// It returns nil for a text that is not a number.
 func PlainNumber(v any) any {
 	switch v := v.(type) {
 	case int:
@@ -258,8 +258,8 @@ func Shorten(text string) string {
 	return text
 }
 
-// ParseNumber reads a JSON number: an int or uint64 where it is whole and fits, else a float64, infinite where it is
-// too large.
+// ParseNumber reads a JSON number: an int or uint64 if it is whole and fits, else a float64, infinite if it is too
+// large.
 func ParseNumber(written string) any {
 	if i, err := strconv.ParseInt(written, 10, 64); err == nil {
 		return int(i)

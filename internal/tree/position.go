@@ -29,8 +29,8 @@ func NewSource(name, text string) *Source {
 	return &Source{Name: name, lines: strings.Split(text, "\n")}
 }
 
-// Add adds the text of a further file, which belongs to the document. It returns how many lines stand before it: the
-// places in it are counted with them, so that they are told apart from those of the document.
+// Add adds the text of a further file, which belongs to the document. It returns how many lines are before it: the
+// places in it are counted with them, so that they are distinguished from those of the document.
 func (s *Source) Add(name, text string) (before int) {
 	before = len(s.lines)
 	s.more = append(s.more, further{name, before + 1})
@@ -38,7 +38,7 @@ func (s *Source) Add(name, text string) (before int) {
 	return before
 }
 
-// Locate returns the file in which a place stands, and the place in that file.
+// Locate returns the file of a place, and the place in that file.
 func (s *Source) Locate(p Pos) (file string, at Pos) {
 	file, at = s.Name, p
 	for _, f := range s.more {
@@ -49,7 +49,7 @@ func (s *Source) Locate(p Pos) (file string, at Pos) {
 	return file, at
 }
 
-// Line returns a line without its end; "" where there is none.
+// Line returns a line without its end, or "" if there is none.
 func (s *Source) Line(n int) string {
 	if s == nil || n < 1 || n > len(s.lines) {
 		return ""
@@ -84,7 +84,7 @@ func (s *Source) Place(p Pos) string {
 	return fmt.Sprintf("%s:%d:%d", file, at.Line, at.Col)
 }
 
-// CutPlace finds the file and the place in a text that begins with what [Source.Place] wrote.
+// CutPlace finds the file and the place in a text that begins with a place that [Source.Place] wrote.
 func CutPlace(text string) (file string, p Pos, ok bool) {
 	text, _, _ = strings.Cut(text, ", ")
 	parts := strings.Split(text, ":")
@@ -100,8 +100,8 @@ func CutPlace(text string) (file string, p Pos, ok bool) {
 	return strings.Join(parts[:last-1], ":"), Pos{line, col}, true
 }
 
-// Inside returns the place of the byte at offset within a text that stands at n. Where that
-// cannot be found (a folded block, a plain text over several lines), it returns the place where the text begins.
+// Inside returns the place of the byte at offset within a text at n. Where that cannot be found (a folded block, a
+// plain text over several lines), it returns the place where the text begins.
 func (s *Source) Inside(n *Node, offset int) Pos {
 	if s == nil || n.Pos.Line == 0 {
 		return n.Pos
@@ -157,7 +157,7 @@ func quotedUnit(written string, style textStyle) (width, yields int) {
 	}
 }
 
-// insideBlock finds a place in a literal block, whose lines stand below its | with a common indentation.
+// insideBlock finds a place in a literal block, whose lines are below its | with a common indentation.
 func (s *Source) insideBlock(n *Node, offset int) Pos {
 	before := n.Text[:offset]
 	row := strings.Count(before, "\n")

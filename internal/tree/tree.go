@@ -1,10 +1,10 @@
 // Package tree reads YAML and JSON files and keeps the place of everything in them, so that an error can name the
 // line and the column and show the line with a caret. It also writes YAML and JSON.
 //
-// Files come from people: the reader limits their size, their nesting, and what aliases expand to.
+// Files come from people: the reader limits their size, their nesting, and the expansion of aliases.
 package tree
 
-// Tree is a file that was read, and what is wrong with it.
+// Tree is a file that was read, with its errors.
 type Tree struct {
 	*Reports
 	root *Node
@@ -81,7 +81,7 @@ func (v Value) Items() []Value {
 	return items
 }
 
-// Get returns a field of a mapping; absent where there is none or it is null.
+// Get returns a field of a mapping, or an absent value if there is none or it is null.
 func (v Value) Get(name string) Value {
 	if v.n == nil {
 		return Value{}
@@ -100,7 +100,7 @@ func (v Value) At(path ...string) Value {
 	return Value{v.n.At(path)}
 }
 
-// Key returns the place of a field's name, or the value's own where there is no such field.
+// Key returns the place of a field's name, or the value's own if there is no such field.
 func (v Value) Key(name string) Pos {
 	if v.n == nil {
 		return Pos{}
@@ -130,7 +130,7 @@ func (v Value) String() string {
 	return Describe(v.n)
 }
 
-// JSON writes plain data, as [Value.Any] gives it, as JSON; as such it stands for itself in expressions.
+// JSON writes plain data, as [Value.Any] gives it, as JSON, which is a literal in expressions.
 func JSON(v any) []byte {
 	out, err := AppendJSON(nil, v, 0)
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 	maxNodes = 2_000_000
 )
 
-// Parse reads a document and reports what makes it unreadable, and keys that are given twice. It returns nil where the
+// Parse reads a document and reports what makes it unreadable, and keys that are given twice. It returns nil if the
 // document is unreadable or empty.
 func Parse(r *Reports, text string) *Node {
 	n := parse(r, text)
@@ -74,7 +74,7 @@ func failInvalid(r *Reports, text string) {
 
 func readYAML(r *Reports, text string) (n *Node) {
 	defer func() {
-		// The YAML library is given what people type; a panic in it is a document it cannot read.
+		// The YAML library reads people's input; a panic in it means a document that it cannot read.
 		if p := recover(); p != nil {
 			r.Fail(Pos{1, 1}, "", "not readable as YAML: %v", p)
 			n = nil
@@ -149,7 +149,7 @@ func (y *yamlReader) node(n ast.Node) *Node {
 	switch n := n.(type) {
 	case *ast.MappingNode:
 		out.Kind = Mapping
-		var merges []*ast.MappingValueNode // last: the mapping's own keys come first, wherever << stands
+		var merges []*ast.MappingValueNode // last: the mapping's own keys come first, wherever << is
 		for _, pair := range n.Values {
 			if _, merge := pair.Key.(*ast.MergeKeyNode); merge {
 				merges = append(merges, pair)
@@ -259,7 +259,7 @@ func (y *yamlReader) bounded(n *Node, written string) {
 	}
 }
 
-// pair adds a field, or all fields of what a merge key (<<) names that are not there.
+// pair adds a field, or all missing fields that a merge key (<<) names.
 func (y *yamlReader) pair(out *Node, pair *ast.MappingValueNode) {
 	key := place(pair.Key)
 	value := &Node{Pos: key, size: 1}

@@ -9,8 +9,8 @@ import (
 // maxKeys is how many keys one mapping may have; the library takes the square of their number.
 const maxKeys = 10_000
 
-// hostile looks at what would keep the parser busy forever or exhaust its stack, before it is parsed: very deep nesting
-// and very large mappings. It says where and why; "" if there is nothing.
+// hostile looks for input that would keep the parser busy forever or exhaust its stack, before it is parsed: very deep
+// nesting and very large mappings. It reports where and why, or "" if there is nothing.
 func hostile(tokens token.Tokens) (Pos, string) {
 	var h hostility
 	for _, t := range tokens {

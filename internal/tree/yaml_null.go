@@ -3,8 +3,8 @@ package tree
 import "github.com/goccy/go-yaml/token"
 
 // withNulls writes down the nulls that a document leaves out, `noop:` with nothing behind it. The library does so while
-// it parses, by moving all tokens that follow, which takes forever in long documents. Only plain cases are done here;
-// the others are left to it.
+// it parses, by moving all tokens that follow, which takes forever in long documents. Only plain cases are handled
+// here; the others are left to it.
 func withNulls(tokens token.Tokens) token.Tokens {
 	out := make(token.Tokens, 0, len(tokens)+len(tokens)/8)
 	depth := 0 // depth of brackets
@@ -74,12 +74,12 @@ func isKey(t *token.Token) bool {
 	}
 }
 
-// beginsPair reports whether a key and its colon stand here.
+// beginsPair reports whether a key and its colon are here.
 func beginsPair(tokens token.Tokens, i int) bool {
 	return i+1 < len(tokens) && isKey(tokens[i]) && tokens[i+1].Type == token.MappingValueType
 }
 
-// firstInLine reports whether nothing but dashes stands before a token in its line.
+// firstInLine reports whether a token has only dashes before it in its line.
 func firstInLine(tokens token.Tokens, i int) bool {
 	line := tokens[i].Position.Line
 	for i--; i >= 0; i-- {

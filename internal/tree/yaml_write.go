@@ -15,7 +15,7 @@ func YAML(n *Node) []byte {
 
 type yamlWriter struct{ buf []byte }
 
-// shortLine is up to where a list or mapping is written on one line.
+// shortLine is the length up to which a list or mapping is written on one line.
 const shortLine = 90
 
 func (w *yamlWriter) indent(depth int) {
@@ -168,7 +168,7 @@ func inBrackets(open, end string, n, room int, item func(int) (string, bool)) (s
 	return b.String(), true
 }
 
-// span is a duration as it stands without quotes.
+// span is a duration in a form that needs no quotes.
 var span = regexp.MustCompile(`^([0-9]+(ms|[smhd]))+$`)
 
 // unquoted reports whether a text needs no quotes anywhere, and reads as nothing but a text.

@@ -12,7 +12,7 @@ import (
 // A ban is a function that a body must not call.
 type ban struct{ check, why, fix string }
 
-// Why a function must not be called in a body, and what to do.
+// The reason why a function must not be called in a body, and what to do.
 var (
 	readsClock = "gives another instant when the body is called again"
 
@@ -141,7 +141,7 @@ func banOf(f *types.Func) (ban, bool) {
 	return ban{}, false
 }
 
-// makesID reports whether the function makes an id of nothing: what is made of a name is the same each time.
+// makesID reports whether the function makes an id from nothing: one that is made from a name is the same each time.
 func makesID(importPath string, f *types.Func) bool {
 	if version.MatchString(path.Base(importPath)) {
 		importPath = path.Dir(importPath)

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// fills are methods and functions that write through a pointer that they get.
+// fills are methods and functions that write through a pointer argument.
 var fills = []string{"Unmarshal", "Decode", "Scan"}
 
 // checkWrites reports what a step or a branch writes to variables of the body around it.
@@ -58,7 +58,7 @@ func (c *checker) checkFilled(call *ast.CallExpr, at place) {
 }
 
 // checkWrite reports a write to a variable that is the body's own. A variable that lives longer than one call of the
-// body, such as a counter of a test or what a method's receiver points to, is not: no run owns it.
+// body, such as a counter of a test or a field of a method's receiver, is not: no run owns it.
 func (c *checker) checkWrite(left ast.Expr, at place) {
 	if left == nil {
 		return
@@ -74,7 +74,7 @@ func (c *checker) checkWrite(left ast.Expr, at place) {
 	}
 	if indexed != nil {
 		if _, isMap := types.Unalias(indexed).Underlying().(*types.Map); !isMap {
-			return // each branch may have an element of its own
+			return // each branch may have its own element
 		}
 	}
 	c.report(left, capture, "the branch writes "+v.Name()+", a variable of the body, while other code may use it: "+

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// checkDropped reports a durable call whose outcome nobody looks at.
+// checkDropped reports a durable call whose outcome is ignored.
 func (c *checker) checkDropped(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.ExprStmt:
@@ -93,7 +93,7 @@ func (c *checker) checkShared(n ast.Node) {
 	}
 }
 
-// checkTime reports a decision by the Context's own clock, which runs on while nobody calls the body.
+// checkTime reports a decision by the Context's own clock, which runs on while the body is not called.
 func (c *checker) checkTime(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.IfStmt:
@@ -135,7 +135,7 @@ func (c *checker) returnsError(block *ast.BlockStmt) (found bool) {
 	return found
 }
 
-// checkValue reports a function that must not be called in a body and is given on as a value, such as a clock.
+// checkValue reports a function that must not be called in a body and is passed as a value, such as a clock.
 func (c *checker) checkValue(id *ast.Ident) {
 	f, ok := c.pass.TypesInfo.Uses[id].(*types.Func)
 	if !ok || c.called[id] {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// checkMapOrder reports a loop over a map whose order the run can tell.
+// checkMapOrder reports a loop over a map whose order affects the run.
 func (c *checker) checkMapOrder(loop *ast.RangeStmt, at place) {
 	if !c.isUnordered(loop.X) {
 		return
@@ -22,7 +22,7 @@ func (c *checker) checkMapOrder(loop *ast.RangeStmt, at place) {
 	}
 }
 
-// isUnordered reports whether a loop goes over a map, or over what package maps makes of one.
+// isUnordered reports whether a loop is over a map, or over an iterator that package maps makes from one.
 func (c *checker) isUnordered(x ast.Expr) bool {
 	if _, ok := types.Unalias(c.pass.TypesInfo.TypeOf(x)).Underlying().(*types.Map); ok {
 		return true
@@ -35,7 +35,7 @@ func (c *checker) isUnordered(x ast.Expr) bool {
 	return f != nil && f.Pkg() != nil && pathOf(f.Pkg()) == "maps"
 }
 
-// durableIn says which durable call is made below a node, if any.
+// durableIn returns which durable call is made below a node, if any.
 func (c *checker) durableIn(n ast.Node, depth int) (what string) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		if lit, ok := n.(*ast.FuncLit); ok && c.roleOf(lit) != inBody {
@@ -60,7 +60,7 @@ func (c *checker) durableIn(n ast.Node, depth int) (what string) {
 	return what
 }
 
-// appendIn says which slice from outside the loop is appended to in it and not sorted afterwards, if any.
+// appendIn returns which slice from outside the loop is appended to in it and not sorted afterwards, if any.
 func (c *checker) appendIn(loop *ast.RangeStmt, at place) (what string) {
 	ast.Inspect(loop.Body, func(n ast.Node) bool {
 		s, ok := n.(*ast.AssignStmt)

@@ -5,24 +5,24 @@ import (
 	"go/types"
 )
 
-// A role is what a function inside a body is there for.
+// A role is the purpose of a function inside a body.
 type role int
 
 const (
 	inBody   role = iota // it is called as a part of the body
 	inStep               // it is a step's, and may do what it likes
 	inBranch             // it is the body of a branch
-	unknown              // nobody can tell who calls it
+	unknown              // its callers are unknown
 )
 
-// A place is where a statement stands.
+// A place is where a statement is.
 type place struct {
 	root  ast.Node     // the function that is the body
 	bound *ast.FuncLit // the innermost step or branch around it
 	role  role         // never inBranch without a bound
 }
 
-// inside returns the place of a function that stands in this place.
+// inside returns the place of a function that is in this place.
 func (c *checker) inside(p place, lit *ast.FuncLit) place {
 	switch r := c.roleOf(lit); {
 	case p.role == unknown && c.takesContext(lit.Type) && r == inBody:

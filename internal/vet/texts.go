@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// checkTexts checks the calls of package pawl, wherever they stand: texts that the engine would refuse when it comes to
-// them, and services without limits.
+// checkTexts checks the calls of package pawl, wherever they are: texts that the engine would refuse later, and
+// services without limits.
 func (c *checker) checkTexts(call *ast.CallExpr) {
 	f := c.callee(call)
 	if f == nil || !isPawl(f.Pkg()) {
@@ -40,8 +40,8 @@ func (c *checker) checkTexts(call *ast.CallExpr) {
 	}
 }
 
-// checkStepNames checks that options of a step are for a name that the package has elsewhere, if it has one that is
-// spelt nearly the same. Names may be made when the program runs, so without such a neighbour nothing is known.
+// checkStepNames checks that the step name in an option is used elsewhere in the package, if the package has one that
+// is spelt nearly the same. Names may be made when the program runs, so without such a similar name nothing is known.
 func (c *checker) checkStepNames() {
 	var options []ast.Expr
 	for _, f := range c.pass.Files {
@@ -158,7 +158,7 @@ func (c *checker) checkEncoded() {
 	}
 }
 
-// unwritable says what in a type cannot be written; "": all can.
+// unwritable names the part of a type that cannot be written, or returns "" if all can.
 func unwritable(t types.Type, above []types.Type) string {
 	if slices.ContainsFunc(above, func(o types.Type) bool { return types.Identical(o, t) }) || writesItself(t) {
 		return ""
@@ -193,7 +193,7 @@ func unwritable(t types.Type, above []types.Type) string {
 	return ""
 }
 
-// writesItself reports whether a type says itself how it is written.
+// writesItself reports whether a type defines itself how it is written.
 func writesItself(t types.Type) bool {
 	for _, name := range []string{"MarshalJSON", "MarshalText", "MarshalBinary"} {
 		if m, _, _ := types.LookupFieldOrMethod(t, true, nil, name); m != nil {

@@ -84,7 +84,7 @@ func (c *checker) isDurable(call *ast.CallExpr) bool {
 	}
 	if f != nil && f.Signature().Recv() != nil {
 		recv := f.Signature().Recv().Type()
-		if named(recv, pawlPath, "Compensations") && f.Name() == "Add" || // the order of what is undone
+		if named(recv, pawlPath, "Compensations") && f.Name() == "Add" || // the order in which things are undone
 			named(recv, pawlPath, "Future") && f.Name() == "Cancel" {
 			return true
 		}

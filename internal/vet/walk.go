@@ -44,7 +44,7 @@ func (c *checker) walk(n ast.Node, at place) {
 	})
 }
 
-// checkDeciding checks a node of a body or a branch. It reports whether what is below is to be checked, too.
+// checkDeciding checks a node of a body or a branch. It reports whether the nodes below have to be checked, too.
 func (c *checker) checkDeciding(n ast.Node, at place) bool {
 	c.checkDropped(n)
 	c.checkShared(n)

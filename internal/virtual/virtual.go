@@ -1,5 +1,5 @@
-// Package virtual has a clock that stands until somebody moves it, so that days of retries and sleeps pass in moments.
-// A database whose runs were made with such a clock is marked, and is opened with one only.
+// Package virtual has a clock that moves only when somebody moves it, so that days of retries and sleeps pass in
+// moments. A database whose runs were made with such a clock is marked, and can only be opened with one.
 package virtual
 
 import (
@@ -19,20 +19,20 @@ const (
 	documentVersion = 1 // version of the stored form
 
 	markKey = "clock/virtual"
-	// patience is how long, by the clock on the wall, attempts that execute may take before the clock is moved on. One
-	// that hangs has to meet its limit.
+	// patience is how long, by the clock on the wall, attempts that execute may take before the clock is moved on. A
+	// hanging attempt has to meet its limit.
 	patience = 5 * time.Second
 	lookSoon = time.Millisecond     // the pause between two looks whether everything due has happened
 	longest  = 366 * 24 * time.Hour // the longest move until the end
 	saveIn   = time.Second          // how often the clock is saved while it is moved
 )
 
-// mark is what is stored of the clock.
+// mark is the stored form of the clock.
 type mark struct {
 	Now api.Time `json:"now"`
 }
 
-// Clock is a clock that stands. Its methods are safe for concurrent use.
+// Clock is a clock that moves only when somebody moves it. Its methods are safe for concurrent use.
 type Clock struct {
 	now       atomic.Int64
 	documents journal.Documents
@@ -67,7 +67,7 @@ func Of(ctx context.Context, j journal.Journal, begin core.Time) (*Clock, error)
 	return c, c.save(ctx)
 }
 
-// Shown returns what the clock of a database showed last that is open for reading; 0: it has none.
+// Shown returns what the clock of a database showed last that is open for reading, or 0 if it has none.
 func Shown(ctx context.Context, j journal.Journal) (core.Time, error) {
 	m, err := read(ctx, j)
 	if err != nil || m == nil {
@@ -110,7 +110,7 @@ func (c *Clock) save(ctx context.Context) error {
 // Now returns the instant that the clock shows.
 func (c *Clock) Now() core.Time { return core.Time(c.now.Load()) }
 
-// EngineReads is what a clock needs of the engine that has it.
+// EngineReads is the part of its engine that a clock needs.
 type EngineReads interface {
 	Stats() engine.Stats
 	List(ctx context.Context, q journal.Query) (journal.Page, error)
@@ -227,13 +227,13 @@ func (h *hand) move(ctx context.Context, target core.Time, end bool) (more bool,
 	}
 }
 
-// settle waits until all has happened that is due by now. Attempts that execute are waited for, but not for ever.
+// settle waits until all has happened that is due by now. It waits for attempts that execute, but not forever.
 func (h *hand) settle(ctx context.Context) error {
 	began := time.Now()
 	look := time.NewTicker(lookSoon)
 	defer look.Stop()
 	for still, seq := 0, uint64(0); still < 2; {
-		// The list goes through the loop of the engine, which reads the clock then.
+		// The list goes through the loop of the engine, which then reads the clock.
 		if _, err := h.engine.List(ctx, journal.Query{Limit: 1}); err != nil {
 			return err
 		}

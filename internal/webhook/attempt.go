@@ -24,14 +24,14 @@ import (
 
 const (
 	mostAttempts = 100     // that are kept of a delivery
-	mostRead     = 4 << 10 // bytes of an answer that are read; the connection is given up where there are more
+	mostRead     = 4 << 10 // bytes of an answer that are read; the connection is closed if there are more
 	mostShown    = 1 << 10 // and that are kept
 )
 
-// attempt makes one request for a delivery and notes in it what follows. It returns true if the receiver wants no more
+// attempt makes one request for a delivery and records the result in it. It returns true if the receiver wants no more
 // messages.
 func (d *Dispatcher) attempt(ctx context.Context, h *hook, dl *api.Delivery) (gone bool) {
-	if dl.Tried > 0 { // a delivery is tried once, however late
+	if dl.Tried > 0 { // every delivery is tried at least once, even if it is late
 		if limit := h.Policy.Get(policy.LimitScheduleToClose); limit != nil {
 			if now := d.cfg.Now(); now >= core.Time(dl.Since).Add(limit.After) {
 				end(dl, api.DeliveryFailed, now, "given up: "+reasonText(policy.ReasonNoTimeLeft, &h.Policy))
@@ -102,7 +102,7 @@ func attempts(n int) string {
 	return fmt.Sprintf("%d attempts", n)
 }
 
-// reasonText says why a delivery is not tried again, and what in its policy says so.
+// reasonText explains why a delivery is not tried again, and which part of its policy decided that.
 func reasonText(r policy.Reason, p *policy.Policy) string {
 	switch r {
 	case policy.ReasonNonRetryable:
@@ -164,7 +164,7 @@ func (d *Dispatcher) request(
 		f.RetryAfter = nil // it asks for no delay, and the policy's keeps it from being asked without a pause for days
 	}
 	if f.RetryAfter != nil && *f.RetryAfter > longestAsked {
-		f.RetryAfter = nil // else its messages would be given up, because it asks for a week, or for years
+		f.RetryAfter = nil // otherwise its messages would be dropped, because it asks for a week, or for years
 	}
 	switch {
 	case res.StatusCode == http.StatusGone:

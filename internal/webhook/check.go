@@ -26,7 +26,7 @@ const (
 
 var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
-// invalid refuses a request. field says where it is wrong.
+// invalid refuses a request. field names the wrong field.
 func invalid(field, format string, args ...any) error {
 	return &api.Error{Code: api.CodeInvalid, Message: "webhook: " + field + ": " + fmt.Sprintf(format, args...)}
 }
@@ -72,8 +72,8 @@ func (d *Dispatcher) checkURL(text string) error {
 	return nil
 }
 
-// isNumber reports whether the last part of a host is a number: then some resolvers take all of it for an address, such
-// as 2130706433, 127.1 and 0x7f.1.
+// isNumber reports whether the last part of a host is a number: then some resolvers take the whole host for an address,
+// such as 2130706433, 127.1 and 0x7f.1.
 func isNumber(part string) bool {
 	_, err := strconv.ParseUint(part, 0, 64)
 	return err == nil || part != "" && strings.Trim(part, "0123456789") == ""
@@ -140,7 +140,7 @@ func defaultPolicy() policy.Policy {
 	}
 }
 
-// policyOf returns the policy of a webhook's deliveries: what is given, over the default.
+// policyOf returns the policy of a webhook's deliveries: the given one, over the default.
 func policyOf(given *policy.Policy) (policy.Policy, error) {
 	p := defaultPolicy()
 	if given == nil {
@@ -170,13 +170,14 @@ func policyOf(given *policy.Policy) (policy.Policy, error) {
 	return p, nil
 }
 
-// defaultEvents are what a webhook gets that asks for nothing: how runs end, and what may soon be too late.
+// defaultEvents are the events of a webhook that asks for none: the ends of runs, and warnings that something may soon
+// be too late.
 var defaultEvents = []string{
 	"run.succeeded", "run.failed", "run.timed_out", "run.cancelled", "run.terminated",
 	core.EventRunWarning, core.EventStepWarning,
 }
 
-// workflowEvents are the types of what happens to a run that was made from a document of Stevora.
+// workflowEvents are the types of the events of a run that was made from a document of Stevora.
 var workflowEvents = []string{
 	"workflow.started", "workflow.paused", "workflow.completed", "workflow.failed", "workflow.cancelled",
 }

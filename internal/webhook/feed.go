@@ -62,7 +62,7 @@ func (d *Dispatcher) stopFeed() {
 	d.feeding = nil
 }
 
-// feedOnce reads the feed until that fails. It returns false where there is nothing more to read.
+// feedOnce reads the feed until that fails. It returns false if there is nothing more to read.
 func (d *Dispatcher) feedOnce(ctx context.Context) bool {
 	teller := d.cfg.Describer()
 	err := d.cfg.Feed.Feed(ctx, feedName, func(partition int, seq uint64, entries []core.Entry) error {
@@ -102,13 +102,13 @@ func (d *Dispatcher) missed(ctx context.Context) error {
 	return d.beginFeed(ctx)
 }
 
-// toldOf is what an entry of a run tells.
+// toldOf is the content of a run's entry.
 type toldOf struct {
 	service.Told
 	run core.RunID
 }
 
-// batch is what the feed brings at once. Those of a partition come in order, some a second time.
+// batch is the amount that the feed brings at once. Those of a partition come in order, some a second time.
 type batch struct {
 	partition int
 	seq       uint64
@@ -170,8 +170,8 @@ func (d *Dispatcher) take(ctx context.Context, teller *service.Describer, b batc
 // bounded returns the deliveries that there is room for, and as they are from now on the webhooks that miss others. It
 // is called while change is held.
 //
-// Those that wait are kept and new ones are dropped: what came first is what the receiver needs first, and the other
-// webhooks, whose events come through the same feed, do not wait for one whose receiver is away.
+// Waiting deliveries are kept and new ones are dropped: the receiver needs the earliest first, and the other webhooks,
+// whose events come through the same feed, do not wait for one whose receiver is away.
 func (d *Dispatcher) bounded(ctx context.Context, b batch, made []*api.Delivery) (
 	kept []*api.Delivery, full map[string]*hook, err error,
 ) {
@@ -216,7 +216,7 @@ func (d *Dispatcher) bounded(ctx context.Context, b batch, made []*api.Delivery)
 	return kept, full, nil
 }
 
-// deliveriesOf returns the deliveries of what a batch tells: of each event one for each webhook that asks for it.
+// deliveriesOf returns the deliveries for the events of a batch: of each event one for each webhook that asks for it.
 func (d *Dispatcher) deliveriesOf(all []toldOf) (out []*api.Delivery) {
 	now, hooks := api.Time(d.cfg.Now()), d.hooks()
 	for i := range all {
@@ -274,14 +274,14 @@ type message struct {
 	Data      any      `json:"data"`
 }
 
-// eventData is what a message tells of an event.
+// eventData is the part of a message about its event.
 type eventData struct {
 	api.Event
 	Workflow   string            `json:"workflow"`
 	WorkflowID string            `json:"workflowId"`
 	Labels     map[string]string `json:"labels,omitempty"`
 	Words      *api.Words        `json:"words,omitempty"` // the words of the run's own system
-	// DataOmitted is how long the event's data is, in bytes, where it is too long for a message. The API has it.
+	// DataOmitted is the size of the event's data in bytes, if it is too large for a message. The API has it.
 	DataOmitted int `json:"dataOmitted,omitempty"`
 }
 

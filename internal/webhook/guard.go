@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// refusedPrefixes are addresses that are not those of other people's servers, beside the ones that package netip knows.
+// refusedPrefixes are addresses that do not belong to public servers, beside those that package netip knows.
 var refusedPrefixes = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),
 	netip.MustParsePrefix("100.64.0.0/10"), // shared by the customers of a provider
@@ -62,7 +62,7 @@ func (g *guard) check(addr netip.Addr) error {
 	return nil
 }
 
-// control checks each address that a connection is about to be made to. A name is resolved by then, so whoever owns the
+// control checks each address that a connection is about to be made to. A name is resolved by then, so the owner of the
 // name cannot give another address to the check than to the connection.
 func (g *guard) control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
@@ -72,7 +72,7 @@ func (g *guard) control(_, address string, _ syscall.RawConn) error {
 	return g.check(to.Addr())
 }
 
-// The limits on what a receiver may take and send.
+// The limits on requests to a receiver and on its answers.
 const (
 	connectWithin = 10 * time.Second
 	mostHeader    = 64 << 10

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// The keys of documents. A delivery that has not ended has a second one, which tells when its next attempt is due.
-// Names of webhooks have no "/", and "0" follows "/".
+// The keys of documents. A delivery that has not ended has a second one, with the time of its next attempt. Names of
+// webhooks have no "/", and "0" follows "/".
 const (
 	hookKeys     = "webhook/hook/"
 	deliveryKeys = "webhook/delivery/"
@@ -45,7 +45,7 @@ func testID(at core.Time) string {
 // sinceID returns an id before those of all events at the instant or later.
 func sinceID(at core.Time) string { return fmt.Sprintf("evt_%014x", max(int64(at), 0)) }
 
-// runOf returns the part of an id that names the run. Messages of tests have one of their own.
+// runOf returns the part of an id that names the run. Messages of tests have their own.
 func runOf(id string) string {
 	_, rest, _ := strings.Cut(strings.TrimPrefix(id, "evt_"), "_")
 	run, seq, _ := strings.Cut(rest, "_")
@@ -55,7 +55,7 @@ func runOf(id string) string {
 	return run
 }
 
-// hook is a webhook as it is stored.
+// hook is a webhook in its stored form.
 type hook struct {
 	api.Webhook
 	Secrets []secret `json:"secrets"` // the newest first
@@ -78,10 +78,10 @@ func (h *hook) public(now core.Time) api.Webhook {
 	return out
 }
 
-// documentVersion is the version of the form of what is stored.
+// documentVersion is the version of the stored form.
 const documentVersion = 1
 
-// due tells when the next attempt of a delivery is due.
+// due is when the next attempt of a delivery is due.
 type due struct {
 	At core.Time `json:"at"`
 }
@@ -95,7 +95,7 @@ func document(key string, v any) journal.Document {
 	return journal.Document{Key: key, Value: value}
 }
 
-// stored returns the documents of a delivery as it is now.
+// stored returns the documents of a delivery in its present state.
 func stored(d *api.Delivery) []journal.Document {
 	pending := journal.Document{Key: pendingKey(d.Webhook, d.ID)}
 	if d.State == api.DeliveryPending {

@@ -28,7 +28,7 @@ func (d *Dispatcher) RemoveWebhook(ctx context.Context, name string) error {
 	return d.dropFeed(ctx)
 }
 
-// dropFeed ends the reading of the feed, and lets the journal keep nothing for it. It is called while adding is held.
+// dropFeed ends the reading of the feed, and makes the journal keep nothing for it. It is called while adding is held.
 func (d *Dispatcher) dropFeed(ctx context.Context) error {
 	d.stopFeed()
 	return d.cfg.Feed.DropFeed(ctx, feedName)
@@ -47,7 +47,7 @@ func (d *Dispatcher) forget(ctx context.Context, t *target) error {
 	return nil
 }
 
-// clear deletes what is stored of a webhook, and in the end itself. It is called while change is held.
+// clear deletes the stored data of a webhook, and in the end the webhook itself. It is called while change is held.
 func (d *Dispatcher) clear(ctx context.Context, name string) error {
 	for _, prefix := range []string{pendingKeys + name + "/", deliveryKeys + name + "/"} {
 		for {
@@ -58,7 +58,7 @@ func (d *Dispatcher) clear(ctx context.Context, name string) error {
 			for i := range page {
 				page[i].Value = nil
 			}
-			if len(page) < pageSize { // the webhook itself goes with its last deliveries
+			if len(page) < pageSize { // the webhook itself is deleted with its last deliveries
 				if strings.HasPrefix(prefix, deliveryKeys) {
 					page = append(page, journal.Document{Key: hookKey(name)})
 				}

@@ -22,7 +22,7 @@ const (
 	// keepEnded is how long deliveries are kept that have ended.
 	keepEnded  = 7 * 24 * time.Hour
 	sweepEvery = time.Hour
-	// storagePause is how long a delivery waits whose end could not be stored. Then it is sent once more.
+	// storagePause is how long a delivery waits whose end could not be stored. Then it is sent again.
 	storagePause = 5 * time.Second
 )
 
@@ -30,7 +30,7 @@ const (
 type target struct {
 	hook    *hook            // never changed in place
 	lines   map[string]*line // the lines by run
-	due     heap.Heap[*line] // the lines of which nothing is on its way
+	due     heap.Heap[*line] // the lines of which nothing is being sent
 	sending int
 	pending int
 	counts  api.WebhookCounts
@@ -87,7 +87,7 @@ func (t *target) add(id string, due core.Time) {
 	t.pending++
 	sends := len(l.ids) > 0 && l.place == heap.Gone
 	if sends && at == 0 {
-		at = 1 // the first one is on its way
+		at = 1 // the first one is being sent
 	}
 	l.ids = slices.Insert(l.ids, at, waiting{id, due})
 	switch {
@@ -116,7 +116,7 @@ func (t *target) has(id string) bool {
 	return l != nil && slices.ContainsFunc(l.ids, func(w waiting) bool { return w.id == id })
 }
 
-// back puts a line back of which the first delivery was sent. due is when that is sent again; 0: it has ended. It is
+// back puts a line back of which the first delivery was sent. due is when that is sent again; 0 if it has ended. It is
 // called while mu is held.
 func (t *target) back(l *line, due core.Time) {
 	t.sending--
@@ -226,7 +226,7 @@ func (r *result) answered() bool {
 		r.delivery.Attempts[len(r.delivery.Attempts)-1].Status != 0
 }
 
-// record stores how requests went: all that have ended meanwhile in one commit.
+// record stores the results of requests: of all that have ended meanwhile, in one commit.
 func (d *Dispatcher) record() {
 	for {
 		select {
@@ -250,7 +250,7 @@ func (d *Dispatcher) answered() (all []*result) {
 	}
 }
 
-// ended stores results and lets the lines go on.
+// ended stores results and makes the lines continue.
 func (d *Dispatcher) ended(all []*result) {
 	d.change.Lock()
 	defer d.change.Unlock()

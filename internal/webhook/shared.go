@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// Shared is how the processes that work on one journal share its webhooks. Each sends what the runs cause that it has,
-// and keeps in memory what it has read of the webhooks: the documents are what counts.
+// Shared is how the processes that work on one journal share its webhooks. Each sends the messages that its own runs
+// cause, and keeps the webhooks that it has read in memory: the documents are authoritative.
 type Shared struct {
 	// Has reports whether this process has a run.
 	Has func(run core.RunID) bool
@@ -17,7 +17,7 @@ type Shared struct {
 	Changed func(ctx context.Context)
 }
 
-// refreshEvery is how often a process reads again what the others may have changed, in case it was not told.
+// refreshEvery is how often a process reads again what the others may have changed, in case it was not notified.
 const refreshEvery = time.Minute
 
 // owns reports whether this process sends a delivery.
@@ -71,7 +71,7 @@ func (d *Dispatcher) refresh(ctx context.Context) error {
 	return nil
 }
 
-// lookAgain reads what others have changed, unless somebody changes webhooks here at this moment.
+// lookAgain reads what others have changed, unless webhooks are being changed here at this moment.
 func (d *Dispatcher) lookAgain() {
 	if !d.adding.TryLock() {
 		return

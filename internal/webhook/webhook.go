@@ -20,10 +20,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/service"
 )
 
-// Config says where webhooks are kept, and what is sent.
+// Config specifies where webhooks are stored, and what is sent.
 type Config struct {
 	Documents journal.Documents
-	// Feed brings the entries of the engine, and Describer makes events of them.
+	// Feed brings the entries of the engine, and Describer makes events from them.
 	Feed      Feed
 	Describer func() *service.Describer
 	// Send is set where this process sends messages. Elsewhere webhooks are only managed: events wait in the journal,
@@ -40,7 +40,7 @@ type Config struct {
 	MostPending int
 	// Shared is set where other processes work on other runs of the same journal.
 	Shared *Shared
-	// Log gets what no caller is told. nil: nothing is logged.
+	// Log gets errors that no caller sees. nil: nothing is logged.
 	Log *slog.Logger
 }
 
@@ -79,7 +79,7 @@ type Dispatcher struct {
 	end     context.CancelFunc
 	works   sync.WaitGroup
 	results chan *result       // has room for all requests that run at once
-	feeding context.CancelFunc // ends the reader of the feed; nil: there is none
+	feeding context.CancelFunc // ends the reader of the feed; nil if there is none
 	fed     chan struct{}      // closed when that reader has ended
 }
 
@@ -124,7 +124,7 @@ func New(ctx context.Context, cfg Config) (*Dispatcher, error) {
 	return d, nil
 }
 
-// Close stops sending. What is on its way is sent again by the next process.
+// Close stops sending. Messages that were being sent are sent again by the next process.
 func (d *Dispatcher) Close() {
 	d.adding.Lock()
 	defer d.adding.Unlock()
@@ -137,7 +137,7 @@ func (d *Dispatcher) Close() {
 	d.client.CloseIdleConnections()
 }
 
-// load reads what is stored, and forgets webhooks that are not any more. It is called while change is held, or by New.
+// load reads the stored webhooks, and forgets those that no longer exist. It is called while change is held, or by New.
 func (d *Dispatcher) load(ctx context.Context) error {
 	stored := map[string]*hook{}
 	err := d.each(ctx, hookKeys, "", func(doc journal.Document) (bool, error) {
@@ -185,7 +185,7 @@ func (d *Dispatcher) loadPending(ctx context.Context) error {
 	})
 }
 
-// find returns a webhook as it is now.
+// find returns a webhook in its present state.
 func (d *Dispatcher) find(name string) (*target, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -251,7 +251,7 @@ func (d *Dispatcher) AddWebhook(ctx context.Context, r api.WebhookRequest) (api.
 	return out, nil
 }
 
-// firstOf returns the first of joined errors, so that one thing is said at a time.
+// firstOf returns the first of joined errors, so that one problem is reported at a time.
 func firstOf(err error) error {
 	var own *api.Error
 	errors.As(err, &own)
@@ -304,8 +304,8 @@ func (d *Dispatcher) save(ctx context.Context, t *target, fn func(h *hook) error
 	return nil
 }
 
-// latest returns a copy of a webhook, which another process may have changed; nil: it was removed. It is called while
-// change is held.
+// latest returns a copy of a webhook, which another process may have changed, or nil if it was removed. It is called
+// while change is held.
 func (d *Dispatcher) latest(ctx context.Context, t *target) (*hook, error) {
 	d.mu.Lock()
 	h, current := *t.hook, d.targets[t.hook.Name] == t
@@ -349,7 +349,7 @@ func (d *Dispatcher) Webhooks(ctx context.Context) ([]api.Webhook, error) {
 	return all, nil
 }
 
-// Counts returns what has become of the deliveries of all webhooks, by name.
+// Counts returns what has happened to the deliveries of all webhooks, by name.
 func (d *Dispatcher) Counts() []api.WebhookCounts {
 	d.mu.Lock()
 	defer d.mu.Unlock()

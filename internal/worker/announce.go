@@ -49,8 +49,8 @@ func (p *Pool) announce(ctx context.Context, t core.Task) bool {
 	return start
 }
 
-// confirm sends a report and calls done when the report is durable. If the reporter cannot tell that, it calls done at
-// once.
+// confirm sends a report and calls done when the report is durable. If the reporter cannot report that, it calls done
+// at once.
 func (p *Pool) confirm(run core.RunID, in core.Input, done func(ended bool)) {
 	if c, ok := p.cfg.Reporter.(Confirmer); ok {
 		c.Confirm(run, in, done)

@@ -21,7 +21,8 @@ type attempt struct {
 
 	abandon  atomic.Pointer[abandoning] // nil: the executor stops the work itself
 	how      abandoning                 // the target of abandon
-	patience sync.Once                  // it belongs to whoever waits until the work is abandoned
+	patience sync.Once                  // it belongs to the goroutine that waits until the work is abandoned
+	stopped  atomic.Pointer[func()]     // the function to call once the context is done; nil: none, or it was called
 
 	// The lock of the attempt's part of Pool.running guards these.
 	revoked bool
@@ -76,9 +77,36 @@ func MayAbandon(ctx context.Context, how *Abandon, over interface{ End() }) bool
 	return true
 }
 
+// WhenStopped calls f once the context of an attempt is done. It takes less memory than context.AfterFunc, which counts
+// where thousands of attempts run, but is for the context that the pool gives to an executor itself, and for one
+// function of each. It reports whether it will.
+func WhenStopped(ctx context.Context, f func()) bool {
+	a, own := ctx.(*attempt)
+	if !own || !a.stopped.CompareAndSwap(nil, &f) {
+		return false
+	}
+	if a.Err() != nil {
+		a.tellStopped()
+	}
+	return true
+}
+
+// tellStopped calls the function of WhenStopped.
+func (a *attempt) tellStopped() {
+	if f := a.stopped.Swap(nil); f != nil {
+		(*f)()
+	}
+}
+
+// end ends the context.
+func (a *attempt) end(cause error) {
+	a.cancel(cause)
+	a.tellStopped()
+}
+
 // stop tells the work to stop.
 func (a *attempt) stop(cause error) {
-	a.cancel(cause)
+	a.end(cause)
 	if a.abandon.Load() != nil {
 		a.waitForWork()
 	}
@@ -132,7 +160,7 @@ func (a *attempt) execute() {
 	if _, itself := a.executor.(Announcer); !itself && !Announce(a) {
 		return
 	}
-	guard(&res, func() Result { return a.executor.Execute(a, a.task, &a.pulse) })
+	guard(&res, func() Result { return a.executor.Execute(a, &a.task, &a.pulse) })
 	returned = true
 }
 
@@ -155,7 +183,7 @@ func (a *attempt) finish(res Result) {
 	part.mu.Unlock()
 	defer p.gone.Done()
 	told := a.Err() != nil
-	a.cancel(nil)
+	a.end(nil)
 	details := a.pulse.End()
 	if res.Abandoned {
 		p.cfg.Log.Warn("work was abandoned: it did not stop when it was killed", "run", a.task.Token.Run,

@@ -19,12 +19,12 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// ContainerPayload says in which container a process runs.
+// ContainerPayload specifies the container in which a process runs.
 type ContainerPayload struct {
 	Image string `json:"image"`
 	// Args are the arguments of the image's own program, which runs where the payload has no command and no shell.
 	Args []string `json:"args,omitempty"`
-	// Volumes are what is mounted: source:target or source:target:options.
+	// Volumes are the mounts: source:target or source:target:options.
 	Volumes []string `json:"volumes,omitempty"`
 	User    string   `json:"user,omitempty"`
 	Network string   `json:"network,omitempty"`
@@ -32,7 +32,7 @@ type ContainerPayload struct {
 	Workspace string `json:"workspace,omitempty"`
 	// Pull is missing, which is the default, always or never.
 	Pull string `json:"pull,omitempty"`
-	// Init says whether a small init is the first process. Default: it is.
+	// Init specifies whether a small init is the first process. Default: it is.
 	Init *bool `json:"init,omitempty"`
 	// Options are further arguments of the program's run.
 	Options []string `json:"options,omitempty"`
@@ -57,7 +57,7 @@ const (
 	labelAttempt = "pawl.attempt"
 )
 
-// texts returns the texts in which placeholders may stand.
+// texts returns the texts that may contain placeholders.
 func (p *ContainerPayload) texts() []*string {
 	if p == nil {
 		return nil
@@ -102,7 +102,7 @@ func boxName(tok core.Token) string {
 	return "pawl-" + tok.Run.String() + "-" + strconv.FormatUint(uint64(tok.Step), 10) + "-" + strconv.Itoa(tok.Attempt)
 }
 
-// remove removes the files of its start.
+// remove removes the files that were made for its start.
 func (b *box) remove() {
 	if b == nil {
 		return
@@ -214,13 +214,13 @@ func (p *ContainerPayload) arguments(of *ExecPayload, results *resultFile) []str
 // mount describes a folder or a file of this machine in a container.
 func mount(source, target string) string {
 	var out strings.Builder
-	w := csv.NewWriter(&out) // a comma may stand in a path
+	w := csv.NewWriter(&out) // a path may contain a comma
 	_ = w.Write([]string{"type=bind", "source=" + source, "target=" + target})
 	w.Flush()
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// containerScript runs a script with pipefail, where the shell of the image knows it.
+// containerScript runs a script with pipefail, if the shell of the image knows it.
 const containerScript = `(set -o pipefail) 2>/dev/null && set -o pipefail; eval "$1"`
 
 // containerShell returns the program and the arguments for a script in a container.
@@ -258,7 +258,7 @@ func (e *Exec) containerEnvironment(
 	return env, variables(env)
 }
 
-// given returns the entry of that name in an environment, or else the one that is given.
+// given returns the entry of that name in an environment, or otherwise the given one.
 func given(environment []string, entry string) string {
 	for _, one := range environment {
 		if variable(one) == variable(entry) {
@@ -281,8 +281,8 @@ func (e *Exec) clientEnvironment(t core.Task) []string {
 	return marksOf(e.guard.mark, t).append(slices.Clone(e.inherited.get(e.cfg.Secrets)))
 }
 
-// splitEnvironment returns the environment of the client with the container's variables in it: the client hands on the
-// ones that its arguments name. The arguments of a process can be read by everybody on the machine, its environment
+// splitEnvironment returns the environment of the client with the container's variables in it: the client passes on
+// those that its arguments name. The arguments of a process can be read by everybody on the machine, its environment
 // cannot. Variables that the client itself heeds go into a file.
 func splitEnvironment(client, own []string) (env, file []string, err error) {
 	env = slices.DeleteFunc(client, func(entry string) bool {
@@ -318,8 +318,8 @@ func heeded(name string) bool {
 		slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// share makes the file $PAWL_OUTPUT, which whatever user the container has may write. Others on this machine do not
-// reach the folder that it is in.
+// share makes the file $PAWL_OUTPUT, which the container's user, whoever it is, may write. Others on this machine do
+// not reach the folder that it is in.
 func (r *resultFile) share() error {
 	f, err := os.OpenFile(r.path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {

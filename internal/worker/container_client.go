@@ -32,7 +32,7 @@ const containerPatience = 20 * time.Second
 type containers struct {
 	program string // as configured; empty: docker or podman, whichever is there
 	owner   string
-	marker  string // a file that says that there were containers; empty: there is none
+	marker  string // a file that exists if there were containers; empty if there is none
 
 	mu     sync.Mutex
 	client *containerClient // set when what an earlier process left has been ended
@@ -152,7 +152,7 @@ func endContainers(ctx context.Context, client *containerClient, owner, marker s
 // containerClient is docker or podman.
 type containerClient struct{ program string }
 
-// noProgramError is the error where there is no program for containers.
+// noProgramError is the error without a program for containers.
 type noProgramError struct{ msg string }
 
 func (e *noProgramError) Error() string { return e.msg }
@@ -205,7 +205,7 @@ func (c *containerClient) labelled(ctx context.Context, labels ...string) ([]str
 	return strings.Fields(out), err
 }
 
-// end kills a container and removes it. It may be gone meanwhile, or be removed by itself.
+// end kills a container and removes it. It may have been removed meanwhile, or be removed automatically.
 func (c *containerClient) end(ctx context.Context, name string) {
 	_, _ = c.call(ctx, "kill", name)
 	_, _ = c.call(ctx, "rm", "--force", name)

@@ -22,8 +22,8 @@ type boxWork struct {
 
 func (w boxWork) exited() <-chan struct{} { return w.client.exited() }
 
-// ask lets the program stop the container, which gets SIGTERM or the signal that its image chooses. The client ends
-// with it. Where there is no container yet, since its image is being pulled, the client itself is asked.
+// ask makes the program stop the container, which gets SIGTERM or the signal that its image chooses. The client ends
+// with it. If there is no container yet, since its image is being pulled, the client itself is asked.
 func (w boxWork) ask() {
 	w.asking.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), w.grace+containerPatience)
@@ -48,14 +48,13 @@ func (w boxWork) kill() {
 
 func (w boxWork) gone() bool { return w.client.gone() && w.box.gone() }
 
-// gone reports whether the container is not there any more.
+// gone reports whether the container no longer exists.
 func (b *box) gone() bool {
 	left, err := b.client.labelled(context.Background(), labelName+"="+b.name)
 	return err == nil && len(left) == 0
 }
 
-// end ends a container whose client may have ended in another way than with it. It reports whether the container is
-// gone.
+// end ends a container that may have outlived its client. It reports whether the container is gone.
 func (b *box) end() bool {
 	if _, err := os.Stat(b.id); err != nil {
 		return true // it was never made
@@ -72,14 +71,14 @@ func (b *box) end() bool {
 	}
 }
 
-// The codes by which docker and podman say that the container did not begin.
+// The codes with which docker and podman report that the container did not begin.
 const (
 	codeClient        = 125 // the client's own
 	codeNotExecutable = 126
 	codeNoProgram     = 127
 )
 
-// explain makes the failure of a process the one of its container.
+// explain turns the failure of a process into the one of its container.
 func (b *box) explain(f *policy.Failure, stderr string) {
 	said := clientSaid(stderr)
 	switch {

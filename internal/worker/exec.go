@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"os/exec"
 	"sync"
 	"time"
@@ -176,7 +175,7 @@ func NewExec(cfg ExecConfig) *Exec {
 func (e *Exec) Close() error { return e.results.remove() }
 
 // Execute runs the process.
-func (e *Exec) Execute(ctx context.Context, t core.Task, alive Alive) Result {
+func (e *Exec) Execute(ctx context.Context, t *core.Task, alive Alive) Result {
 	var p ExecPayload
 	if err := DecodePayload(t.Payload, &p); err != nil {
 		return BadPayload("exec", err)
@@ -194,7 +193,7 @@ func (e *Exec) Execute(ctx context.Context, t core.Task, alive Alive) Result {
 		return Result{Failure: NoSecret(ctx, err)}
 	}
 	redactor := e.cfg.Secrets.Redactor()
-	res := e.run(ctx, t, &p, redacting(alive, redactor), redactor)
+	res := e.run(ctx, *t, &p, redacting(alive, redactor), redactor)
 	Redact(redactor, &res)
 	return res
 }
@@ -390,8 +389,8 @@ func (e *Exec) command(
 	}
 	env := e.environment(ctx, t, p, results)
 	if p.Dir != "" {
-		if info, err := os.Stat(p.Dir); err != nil || !info.IsDir() {
-			return nil, notFound(fmt.Sprintf("the folder %s does not exist; create it, or correct dir", p.Dir))
+		if failure := noFolder(p.Dir, "dir"); failure != nil {
+			return nil, failure
 		}
 	}
 	path, err := e.lookUp(args[0], p.Dir, env)

@@ -14,18 +14,30 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// folder returns the folder on this machine from which the paths of artifacts count.
+// folder returns the folder on this machine from which the paths of artifacts count. It fails if that is not there.
 func (p *ExecPayload) folder() (string, *policy.Failure) {
+	folder, key := p.Dir, "dir"
 	switch {
 	case p.Container == nil && p.Dir == "":
 		return ".", nil
 	case p.Container == nil:
-		return p.Dir, nil
 	case p.Container.Workspace == "" || filepath.IsAbs(p.Dir):
 		return "", artifactFailure(policy.KindFailed, errors.New("the paths of files count from the workspace of the "+
 			"container, which has none here, or from a dir in it"))
+	case p.Dir == "":
+		folder, key = p.Container.Workspace, "workspace"
+	default:
+		folder, key = filepath.Join(p.Container.Workspace, p.Dir), "workspace or dir"
 	}
-	return filepath.Join(p.Container.Workspace, p.Dir), nil
+	return folder, noFolder(folder, key)
+}
+
+// noFolder returns the failure of an attempt whose folder is not there; nil: it is there.
+func noFolder(path, key string) *policy.Failure {
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return notFound(fmt.Sprintf("the folder %s does not exist; create it, or correct %s", path, key))
+	}
+	return nil
 }
 
 // take puts the artifacts of other steps into the folder of the process.

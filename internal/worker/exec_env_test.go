@@ -91,7 +91,7 @@ func TestExecLargeHeartbeat(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			task := shellTask(t, `wc -c <"$PAWL_LAST_HEARTBEAT_FILE"; echo "$PAWL_LAST_HEARTBEAT_FILE"`, nil)
 			task.Details = []byte(`"` + strings.Repeat("x", 300<<10) + `"`)
-			res := newTestExec(t, ExecConfig{LogDir: logs}).Execute(t.Context(), task, workertest.NewSigns())
+			res := newTestExec(t, ExecConfig{LogDir: logs}).Execute(t.Context(), &task, workertest.NewSigns())
 			if res.Failure != nil {
 				t.Fatal(res.Failure)
 			}

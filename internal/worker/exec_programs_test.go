@@ -27,7 +27,7 @@ func TestProgramsAreLookedForAgain(t *testing.T) {
 		task := workertest.Task("exec", string(EncodeJSON(map[string]any{
 			"command": []string{"tool"}, "env": map[string]string{"PATH": first + ":" + last},
 		})))
-		res := e.Execute(context.Background(), task, workertest.NewSigns())
+		res := e.Execute(context.Background(), &task, workertest.NewSigns())
 		if res.Failure != nil {
 			return res.Failure.Type
 		}

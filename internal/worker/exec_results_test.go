@@ -41,7 +41,7 @@ func TestExecResultFile(t *testing.T) {
 			e := newTestExec(t, cfg)
 			execute := func(line, field string) string {
 				t.Helper()
-				res := e.Execute(t.Context(), shellTask(t, line, nil), workertest.NewSigns())
+				res := e.Execute(t.Context(), new(shellTask(t, line, nil)), workertest.NewSigns())
 				if res.Failure != nil {
 					t.Fatal(res.Failure)
 				}

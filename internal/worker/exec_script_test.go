@@ -98,7 +98,7 @@ func TestBackgroundIsTold(t *testing.T) {
 	e := newTestExec(t, ExecConfig{LogDir: dir})
 	for script, want := range map[string]bool{"sleep 60 & echo hi": true, "echo hi": false} {
 		task := shellTask(t, script, nil)
-		if res := e.Execute(t.Context(), task, workertest.NewSigns()); res.Failure != nil {
+		if res := e.Execute(t.Context(), &task, workertest.NewSigns()); res.Failure != nil {
 			t.Fatal(res.Failure)
 		}
 		text, err := os.ReadFile(LogPath(dir, task.Token, task.StepName))

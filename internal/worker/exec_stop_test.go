@@ -46,7 +46,7 @@ func begin(t *testing.T, cfg ExecConfig, task core.Task) *runningExec {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	r := &runningExec{cancel: cancel, signs: workertest.NewSigns(), result: make(chan Result, 1)}
 	e := newTestExec(t, cfg)
-	go func() { r.result <- e.Execute(ctx, task, r.signs) }()
+	go func() { r.result <- e.Execute(ctx, &task, r.signs) }()
 	return r
 }
 
@@ -151,7 +151,7 @@ func TestExecBeforeItsStart(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	path := t.TempDir() + "/made"
-	res := newTestExec(t, ExecConfig{}).Execute(ctx, shellTask(t, "touch "+path, nil), workertest.NewSigns())
+	res := newTestExec(t, ExecConfig{}).Execute(ctx, new(shellTask(t, "touch "+path, nil)), workertest.NewSigns())
 	workertest.WantFailure(t, res.Failure, policy.KindCancelled, "stopped")
 	if _, err := os.Stat(path); err == nil {
 		t.Error("it was executed")
@@ -341,7 +341,7 @@ func TestExecTellsTheProcess(t *testing.T) {
 		map[string]any{"env": map[string]string{"HOME": ""}})
 	task.Details = []byte(`{"page":7}`)
 	ctx := &attemptContext{t.Context(), time.Now().Add(time.Hour)}
-	res = newTestExec(t, ExecConfig{}).Execute(ctx, task, workertest.NewSigns())
+	res = newTestExec(t, ExecConfig{}).Execute(ctx, &task, workertest.NewSigns())
 	if got := workertest.Field(t, res.Output, "stdout"); !strings.HasPrefix(got, `"{\"page\":7}\n3599`) ||
 		!strings.HasSuffix(got, `\n[]\n"`) {
 		t.Errorf("stdout is %s", got)

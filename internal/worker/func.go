@@ -22,8 +22,8 @@ func FuncExecutor(fn func(ctx context.Context, t core.Task, alive Alive) ([]byte
 
 type function func(ctx context.Context, t core.Task, alive Alive) ([]byte, error)
 
-func (fn function) Execute(ctx context.Context, t core.Task, alive Alive) Result {
-	output, err := fn(ctx, t, alive)
+func (fn function) Execute(ctx context.Context, t *core.Task, alive Alive) Result {
+	output, err := fn(ctx, *t, alive)
 	if err != nil {
 		return Result{Output: output, Failure: failureOf(ctx, err)}
 	}
@@ -49,7 +49,7 @@ func failureOf(ctx context.Context, err error) *policy.Failure {
 }
 
 // errorType returns the type's name of the innermost error, for example fs.PathError. It ignores the types of
-// errors.New and fmt.Errorf, which tell nothing about the error.
+// errors.New and fmt.Errorf, which reveal nothing about the error.
 func errorType(err error) string {
 	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
 		if name := typeName(next); name == "" {

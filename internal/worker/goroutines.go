@@ -14,7 +14,7 @@ type goroutines struct {
 // keepIdle is how many goroutines wait for work at most.
 const keepIdle = 1024
 
-// execute executes an attempt in a goroutine of its own.
+// execute executes an attempt in a new goroutine.
 func (g *goroutines) execute(a *attempt) {
 	g.mu.Lock()
 	last := len(g.idle) - 1
@@ -31,9 +31,12 @@ func (g *goroutines) execute(a *attempt) {
 
 // work executes an attempt, and those that follow.
 func (g *goroutines) work(a *attempt) {
-	next := make(chan *attempt, 1)
+	var next chan *attempt
 	for a != nil {
 		a.execute()
+		if next == nil { // the first attempt may take long, and needs no place for the next one
+			next = make(chan *attempt, 1)
+		}
 		if !g.wait(next) {
 			return
 		}

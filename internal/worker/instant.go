@@ -109,7 +109,7 @@ func (Noop) Do(t core.Task) Result {
 }
 
 // Execute returns the payload's output.
-func (n Noop) Execute(_ context.Context, t core.Task, _ Alive) Result { return n.Do(t) }
+func (n Noop) Execute(_ context.Context, t *core.Task, _ Alive) Result { return n.Do(*t) }
 
 // Fail fails with its payload, which is a [policy.Failure] as JSON: type, message, code, kind, nonRetryable,
 // retryAfter, details. The kind defaults to failed.
@@ -134,7 +134,7 @@ func (Fail) Do(t core.Task) Result {
 }
 
 // Execute returns the payload's failure.
-func (f Fail) Execute(_ context.Context, t core.Task, _ Alive) Result { return f.Do(t) }
+func (f Fail) Execute(_ context.Context, t *core.Task, _ Alive) Result { return f.Do(*t) }
 
 // unknownType is the executor for a task type that the pool does not have.
 type unknownType string
@@ -146,4 +146,4 @@ func (u unknownType) Do(core.Task) Result {
 }
 
 // Execute returns the failure of Do.
-func (u unknownType) Execute(_ context.Context, t core.Task, _ Alive) Result { return u.Do(t) }
+func (u unknownType) Execute(_ context.Context, t *core.Task, _ Alive) Result { return u.Do(*t) }

@@ -47,7 +47,7 @@ func AppendText(b []byte, text string) []byte {
 	return append(b, '"')
 }
 
-// ValidText turns bytes into valid UTF-8. U+FFFD replaces what is not.
+// ValidText turns bytes into valid UTF-8. U+FFFD replaces any other bytes.
 func ValidText(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
 
 // Shorten shortens a text to at most n bytes and marks the cut with an ellipsis. It does not split a character.

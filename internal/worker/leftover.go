@@ -14,7 +14,7 @@ type Leftover struct {
 	Run     string
 	Step    string
 	Attempt int
-	Command string // the start of its command line
+	Command string // the beginning of its command line
 }
 
 // OwnerOf returns the mark for processes that run steps of a database. The next engine on that database uses it to find
@@ -29,9 +29,8 @@ func OwnerOf(database string) string {
 
 // EndLeftovers kills the processes and containers that outlived a killed engine with the owner of cfg. An engine calls
 // it before it recovers, so that the work of an old attempt is gone before the next attempt starts. On systems where
-// such processes cannot be found it leaves them; the steps' own limits end them. Where the program for containers does
-// not answer, it tells the log, and the first attempt in a container tries again. It does nothing if the owner is
-// empty.
+// such processes cannot be found it leaves them; the steps' own limits end them. If the program for containers does not
+// answer, it logs that, and the first attempt in a container tries again. It does nothing if the owner is empty.
 func EndLeftovers(cfg ExecConfig) error {
 	if cfg.Owner == "" {
 		return nil

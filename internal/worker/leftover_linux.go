@@ -51,7 +51,7 @@ func KillLeftovers(owner string) (killed []Leftover, err error) {
 }
 
 // killLeftover kills a process. It also kills the process's group if that belongs to the attempt: the group's leader
-// has the mark or is gone. A dead one that nobody has waited for is listed, but its environment is not.
+// has the mark or is gone. A zombie is listed, but its environment is not.
 func killLeftover(pid int, entries []string) {
 	s, ok := statusOf(pid)
 	if ok && s.group > 1 && s.group != syscall.Getpgrp() && isMarked(pid, entries) {

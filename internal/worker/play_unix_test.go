@@ -32,7 +32,7 @@ func play(role string) {
 		Owner: os.Getenv("WORKER_TEST_OWNER"), Containers: os.Getenv("WORKER_TEST_CONTAINERS"),
 	})
 	e.guard.failed = os.Getenv("WORKER_TEST_GUARD") == "none"
-	res := e.Execute(context.Background(), task, workertest.NewSigns())
+	res := e.Execute(context.Background(), &task, workertest.NewSigns())
 	_ = e.Close()
 	fmt.Println(string(res.Output), res.Failure)
 }

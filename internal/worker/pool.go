@@ -28,15 +28,15 @@ type PoolConfig struct {
 	Slots map[string]int
 	// Queues are the task queues that the pool serves. Defaults to the unnamed one, which is the engine's own.
 	Queues []string
-	// AnyQueue makes the pool serve every task queue; Queues counts for nothing then.
+	// AnyQueue makes the pool serve every task queue; Queues is ignored then.
 	AnyQueue bool
 	// Reporter takes the reports. Required.
 	Reporter Reporter
-	// Now is the clock of the engine that hands out the tasks. It gives the instants of signs of life, and tells how
-	// far away a task's deadline is when the task comes. Elapsed time is measured on the monotonic clock. Now is called
+	// Now is the clock of the engine that hands out the tasks. It gives the instants of signs of life, and how far away
+	// a task's deadline is when the task arrives. Elapsed time is measured on the monotonic clock. Now is called
 	// concurrently. Defaults to the wall clock at NewPool plus the monotonic time since.
 	Now func() core.Time
-	// Stands says that Now shows the same instant until somebody moves it.
+	// Stands means that Now shows the same instant until somebody moves it.
 	Stands bool
 	// Log receives messages about the worker itself. Defaults to discarding them.
 	Log *slog.Logger
@@ -125,7 +125,7 @@ func (p *Pool) Slots(queue, taskType string) int {
 	return n
 }
 
-// Do does a task that takes no time and has no effects outside, and says how it ended. It returns false for all other
+// Do does a task that takes no time and has no effects outside, and returns its result. It returns false for all other
 // tasks, and for those whose payload takes time to read.
 func (p *Pool) Do(t core.Task) (core.TaskEnded, bool) {
 	quick, ok := p.cfg.Executors[t.Type].(Instant)
@@ -180,7 +180,7 @@ func (p *Pool) Dispatch(t core.Task) {
 	p.goroutines.execute(a)
 }
 
-// DispatchFor executes a task whose deadline is a length of time away; 0: it has none.
+// DispatchFor executes a task whose deadline is a length of time away; 0 if it has none.
 func (p *Pool) DispatchFor(t core.Task, left time.Duration) {
 	if left > 0 {
 		t.Deadline = p.cfg.Now().Add(left)
@@ -189,8 +189,8 @@ func (p *Pool) DispatchFor(t core.Task, left time.Duration) {
 }
 
 // Revoke stops the work of an attempt that has ended for the engine. The pool reports TaskStopped when the work is gone
-// or abandoned. For an attempt that the pool does not know, it does so at once: the attempt has just ended by itself,
-// or its task never came.
+// or abandoned. For an attempt that the pool does not know, it does so at once: the attempt has just ended, or its task
+// never came.
 func (p *Pool) Revoke(tok core.Token, why policy.Kind) {
 	part := p.part(tok)
 	part.mu.Lock()
@@ -207,10 +207,10 @@ func (p *Pool) Revoke(tok core.Token, why policy.Kind) {
 	a.stop(&RevokedError{Kind: why})
 }
 
-// Drain makes the pool offer no slots any more. Attempts that have one run to their end.
+// Drain makes the pool offer no more slots. Attempts that have one run to their end.
 func (p *Pool) Drain() { p.drained.Store(true) }
 
-// Close stops all work as each executor does it, and waits until the work is gone or ctx is done. Attempts that it
+// Close stops all work in the way of each executor, and waits until the work is gone or ctx is done. Attempts that it
 // interrupts are reported as lost. The pool takes no tasks afterwards.
 func (p *Pool) Close(ctx context.Context) error {
 	p.closing.Store(true)
@@ -238,7 +238,7 @@ func (p *Pool) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// attempts returns those that run.
+// attempts returns the running ones.
 func (p *Pool) attempts() []*attempt {
 	var all []*attempt
 	for i := range p.running {

@@ -35,8 +35,8 @@ func closePool(t *testing.T, p *Pool) {
 // executorFunc is an Executor of a function that returns a Result.
 type executorFunc func(ctx context.Context, t core.Task, alive Alive) Result
 
-func (f executorFunc) Execute(ctx context.Context, t core.Task, alive Alive) Result {
-	return f(ctx, t, alive)
+func (f executorFunc) Execute(ctx context.Context, t *core.Task, alive Alive) Result {
+	return f(ctx, *t, alive)
 }
 
 // obedient works until it is told to stop.

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// process is a running command that leads a process group of its own.
+// process is a running command that leads its own process group.
 type process struct {
 	id      int           // the id of the process and of its group
 	exited  chan struct{} // closed when the process has ended
 	end     end           // set before exited is closed
-	stopped bool          // the worker stopped it; it did not end by itself
-	rest    bool          // it ended by itself, and what it had started in the background was killed
-	killed  bool          // and had to kill it, because it was not gone when its grace was over
+	stopped bool          // the worker stopped it; it did not end on its own
+	rest    bool          // it ended on its own, and processes that it had started in the background were killed
+	killed  bool          // and had to kill it, because it had not ended when its grace was over
 }
 
 // startProcess starts a command. The goroutine that starts it also waits for it, on the same locked thread. Linux sends
@@ -58,7 +58,7 @@ type processGroup struct {
 
 func (g processGroup) exited() <-chan struct{} { return g.leader.exited }
 
-// ask asks each process once: to many programs a second SIGTERM says that they should not tidy up any more.
+// ask asks each process once: for many programs a second SIGTERM means that they should no longer clean up.
 func (g processGroup) ask() {
 	askGroup(g.leader)
 	for _, pid := range marked(g.marks.entries()) {
@@ -98,7 +98,7 @@ func stopWork(w work, grace time.Duration) (killed, gone bool) {
 	return true, awaitGone(w, max(grace, minKillWait), w.kill)
 }
 
-// killRest kills what is left of work whose leading process has ended. It reports whether the work is gone.
+// killRest kills the rest of work whose leading process has ended. It reports whether the work is gone.
 func killRest(w work) bool {
 	if w.gone() {
 		return true

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// prepare gives the command a process group of its own.
+// prepare gives the command its own process group.
 func prepare(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // onlyZombies returns false, because it cannot be found out here. It is not needed either: the first process of these
@@ -30,11 +30,11 @@ func newGuardTable() (*guardTable, error) {
 	return &guardTable{f}, nil
 }
 
-// write changes a line. It does not move the position from which the shell reads. Not all of these systems show in a
-// file at once what is written to its memory.
+// write changes a line. It does not move the position from which the shell reads. Not all of these systems show writes
+// to its memory in a file at once.
 func (t *guardTable) write(line int, text [guardLine]byte) error {
 	_, err := t.file.WriteAt(text[:], int64(line)*guardLine)
 	return err
 }
 
-func (t *guardTable) close() { _ = t.file.Close() } // nobody reads it any more
+func (t *guardTable) close() { _ = t.file.Close() } // nobody reads it any longer

@@ -14,37 +14,37 @@ const guardIdle = 5 * time.Second
 
 // processGuard is a small process that ends the processes of attempts if this process dies without doing that itself,
 // as after SIGKILL. It is a shell that waits for the end of a pipe. Only this process has the other end of the pipe, so
-// the shell notices the death of this process whatever caused it. Which processes run it then reads from a file that
-// both have open: a message for each process would cost the shell more than many a process takes.
+// the shell notices the death of this process whatever caused it. It then reads from a file that both have open which
+// processes run: a message for each process would cost the shell more than many a process takes.
 //
-// The guard is not necessary for correctness: the next engine ends what is left before it makes another attempt. It is
+// The guard is not necessary for correctness: the next engine ends leftovers before it makes another attempt. It is
 // there so that nothing goes on when no next engine is started.
 type processGuard struct {
 	mark string // the value of PAWL_OWNER that processes of this life of the worker have
 	log  *slog.Logger
 
 	mu     sync.Mutex
-	shell  *guardShell // nil: it does not run
+	shell  *guardShell // nil if it does not run
 	lines  []string    // the lines of the file: the open things of each attempt; empty: the line is free
 	free   []int       // lines that are free
 	open   int         // attempts whose processes run or are being started
 	idle   *time.Timer // ends the shell; set while open is 0
 	failed bool        // it could not be started, which is not tried again
 
-	containers string   // the program that ends containers; empty: there are none
+	containers string   // the program that ends containers; empty if there is none
 	env        []string // the environment of that program
 }
 
-// Lines of the guard's file have the same length, so that each can be written without the others. It is that of a word
-// of memory, so that each is written at once: of a half-written one the guard would take a part of the number for
-// another group. The largest number of a process has seven digits.
+// Lines of the guard's file have the same length, so that each can be written without the others. Its size is that of a
+// word of memory, so that each is written at once: from a half-written one the guard would take a part of the number
+// for another group. The largest number of a process has seven digits.
 const (
 	guardLine = 8
 	starting  = "-" // the line of an attempt whose process is being started; otherwise its group
 )
 
-// newGuard returns a guard that starts with the first process. The mark is the owner's with a part of its own, so that
-// the guard of a killed worker never ends the processes of the next one.
+// newGuard returns a guard that starts with the first process. The mark is the owner's with a suffix, so that the guard
+// of a killed worker never ends the processes of the next one.
 func newGuard(owner string, log *slog.Logger) *processGuard {
 	life := make([]byte, 8)
 	_, _ = rand.Read(life) // never fails
@@ -52,7 +52,7 @@ func newGuard(owner string, log *slog.Logger) *processGuard {
 }
 
 // begin tells the guard that a process is about to start. It returns the attempt's line in the guard's file. Call end
-// once, whatever comes of it.
+// once, whatever the result is.
 func (g *processGuard) begin() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -93,7 +93,7 @@ func (g *processGuard) end(line int) {
 	}
 }
 
-// guardContainers lets the guard end the containers of this process, too, by that program.
+// guardContainers makes the guard end the containers of this process, too, with that program.
 func (g *processGuard) guardContainers(program string, env []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -138,7 +138,7 @@ func (g *processGuard) write(line int, text string) {
 	}
 }
 
-// ensure starts a shell if there is none, or if somebody ended it. A new one gets a file with all that runs.
+// ensure starts a shell if there is none, or if it was killed. A new one gets a file with all running processes.
 func (g *processGuard) ensure() {
 	if g.failed || g.shell != nil && !g.shell.hasEnded() {
 		return
@@ -163,7 +163,7 @@ func (g *processGuard) warn(err error) {
 	g.log.Warn("processes of steps may outlive this one if it is killed", "error", err)
 }
 
-// guardText returns a line of the file as it is written.
+// guardText returns a line of the file in its written form.
 func guardText(text string) (line [guardLine]byte) {
 	for i := copy(line[:], text); i < guardLine-1; i++ {
 		line[i] = ' '

@@ -12,7 +12,7 @@ import (
 // guardTable is the guard's file, which is only in memory. This process writes to that memory, without a system call.
 // What it wrote stays when it dies, since the guard has the file open. A line is one word, stored at once: the guard
 // never reads a part of a number, which would be another group. Outside Linux this is not so everywhere: OpenBSD shows
-// what is written to memory in the file only after a call.
+// writes to memory in the file only after a call.
 type guardTable struct {
 	file   *os.File
 	memory []byte // room for the file
@@ -71,8 +71,8 @@ func (t *guardTable) put(line int, text [guardLine]byte) {
 
 func (t *guardTable) close() {
 	if t.memory != nil {
-		_ = unix.Munmap(t.memory) // this process does not write any more
+		_ = unix.Munmap(t.memory) // this process no longer writes
 		t.memory = nil
 	}
-	_ = t.file.Close() // nobody reads it any more
+	_ = t.file.Close() // nobody reads it any longer
 }

@@ -12,9 +12,9 @@ import (
 )
 
 // guardScript ends process groups when the end of its input comes while attempts are open: descriptor 3 is the file
-// that says which. Where the system shows the environment of processes, it also ends those that left their group and
-// have kept the mark, its first argument. It looks again as long as it finds some, because they may have started
-// others. The second argument, if there is one, is a program that ends the containers with the label that is the third.
+// that lists them. If the system shows the environment of processes, it also ends those that left their group and have
+// kept the mark, its first argument. It looks again as long as it finds some, because they may have started others. The
+// second argument, if there is one, is a program that ends the containers with the label that is the third.
 const guardScript = `
 trap "" HUP INT QUIT TERM TSTP
 while read -r line; do :; done
@@ -58,7 +58,7 @@ type guardShell struct {
 // guardAsked is how often the shell is looked at, at most: hardly ever does somebody end it.
 const guardAsked = 10 * time.Millisecond
 
-// startGuardShell starts a guard in a session of its own: what ends the worker's group or its terminal does not end it.
+// startGuardShell starts a guard in a new session: whatever ends the worker's group or its terminal does not end it.
 func startGuardShell(mark, containers string, env []string) (*guardShell, error) {
 	table, err := newGuardTable()
 	if err != nil {

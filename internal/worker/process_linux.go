@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// prepare gives the command a process group of its own, and makes it die with the thread that starts it.
+// prepare gives the command its own process group, and makes it die with the thread that starts it.
 func prepare(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
@@ -92,8 +92,8 @@ func environmentOf(pid int) []string {
 	return entries
 }
 
-// isMarked reports whether the environment of the process has all of the entries. An owner's mark also fits if the part
-// that one life of a worker adds to it follows.
+// isMarked reports whether the environment of the process has all of the entries. An owner's mark also fits if a
+// worker's suffix follows it.
 func isMarked(pid int, entries []string) bool {
 	env := environmentOf(pid)
 	for _, e := range entries {

@@ -16,9 +16,9 @@ type end struct {
 	err    error // it is not known, because another part of this program waited for the process
 }
 
-// start starts the process. Package os/exec would look once more for variables that are given twice, and have a handle
-// of the process, which one who signals its group has no use for. That and the guard's table take 0.03 ms off a run of
-// a short process.
+// start starts the process. Package os/exec would look again for variables that are given twice, and have a handle of
+// the process, which is useless if its group is signalled. That and the guard's table take 0.03 ms off a run of a short
+// process.
 func (p *process) start(cmd *exec.Cmd) error {
 	var files [3]uintptr
 	for i, f := range [...]any{cmd.Stdin, cmd.Stdout, cmd.Stderr} {
@@ -77,7 +77,7 @@ func signalGroup(p *process, sig syscall.Signal) {
 // first process or a subreaper, it is the parent of orphans now and waits for the dead ones here.
 func groupLives(id int) bool {
 	if errors.Is(syscall.Kill(-id, 0), syscall.ESRCH) {
-		return false // mostly there is nobody left, not even a dead one
+		return false // usually nobody is left, not even a zombie
 	}
 	for {
 		pid, err := syscall.Wait4(-id, nil, syscall.WNOHANG, nil)

@@ -27,19 +27,19 @@ type Clock struct {
 // engine gets one at least a quarter of the limit before its deadline. There are at most two reports in three quarters
 // of the limit. Details that differ from the reported ones do not wait so long: they are reported after detailsEvery.
 //
-// A clock that stands is moved over any length of time at once, so nothing is held back there: the first sign at each
-// of its instants is reported when it comes, and so are new details.
+// A clock that is moved jumps over any length of time at once, so nothing is held back there: the first sign at each of
+// its instants is reported when it comes, and so are new details.
 type Pulse struct {
 	clock                 Clock // the engine's
 	reporter              Reporter
 	token                 core.Token
-	heartbeat, inactivity time.Duration // limits; zero: none
+	heartbeat, inactivity time.Duration // limits; zero if there is none
 
 	over atomic.Bool // nothing more is reported
 
 	mu             sync.Mutex
 	timer          *time.Timer  // nil until a sign has to wait
-	armed          time.Time    // when the timer fires; zero: it is not set
+	armed          time.Time    // when the timer fires; zero if it is not set
 	beat, output   time.Time    // the last signs
 	reportedBeat   time.Time    // the last heartbeat that the engine knows
 	reportedSign   time.Time    // the last sign of either kind that the engine knows
@@ -47,7 +47,7 @@ type Pulse struct {
 	reported       []byte       // the last details that the engine knows
 	detailsPending bool         // details differ from reported
 	detailsAt      time.Time    // when details were last reported, or the attempt's start
-	told           [2]core.Time // the last reported heartbeat and output, if the clock stands
+	told           [2]core.Time // the last reported heartbeat and output, if the clock has to be moved
 }
 
 // Begin makes the pulse ready for the signs of an attempt that begins. The clock is the engine's.
@@ -82,7 +82,7 @@ func (p *Pulse) Heartbeat(details []byte) {
 	p.update(p.beat)
 }
 
-// update reports what is due, and sets the timer for the next report.
+// update reports the due signs, and sets the timer for the next report.
 func (p *Pulse) update(now time.Time) {
 	if p.over.Load() {
 		return
@@ -181,7 +181,8 @@ func (p *Pulse) send(now, sign time.Time, output bool) {
 	p.reporter.Report(p.token.Run, in)
 }
 
-// tells reports whether a sign is new to the engine: the first one at an instant at which the clock stands, or details.
+// tells reports whether a sign is new to the engine: the first one at an instant of a clock that has to be moved, or
+// details.
 func (p *Pulse) tells(in core.Beat) bool {
 	kind := 0
 	if in.Output {

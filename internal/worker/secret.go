@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// secretPause is how long an attempt waits before it is given back that lacks a secret.
+// secretPause is how long an attempt without its secret waits before it is given back.
 const secretPause = 5 * time.Second
 
 // NoSecret returns the failure of an attempt that does not get what its payload refers to. The step can do nothing

@@ -27,7 +27,7 @@ func TestNoSecretCountsForNothing(t *testing.T) {
 		}
 		e := NewExec(ExecConfig{Secrets: secret.NewStore(nil)})
 		began := time.Now()
-		res := e.Execute(t.Context(), core.Task{StepName: "a", Payload: payload}, workertest.NewSigns())
+		res := e.Execute(t.Context(), &core.Task{StepName: "a", Payload: payload}, workertest.NewSigns())
 		f := res.Failure
 		if f == nil || f.Kind != policy.KindLost || f.Type != core.TypeNotBegun ||
 			!strings.Contains(f.Message, "token") {

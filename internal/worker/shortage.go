@@ -14,22 +14,22 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// shortages are the errors of a machine that has none left of what an attempt needs: file descriptors, processes,
-// memory, room on the disk.
+// shortages are the errors of a machine that has run out of file descriptors, processes, memory, or disk space.
 var shortages = []error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.ENOSPC}
 
-// IsShortage reports whether an error says that this machine is short of something. The step can do nothing about it.
+// IsShortage reports whether an error means that this machine has run out of something. The step can do nothing about
+// it.
 func IsShortage(err error) bool {
 	return slices.ContainsFunc(shortages, func(one error) bool { return errors.Is(err, one) })
 }
 
-// ShortagePause is how long an attempt waits on average before it is given back, so that what is short is not asked for
-// at once.
+// ShortagePause is how long an attempt waits on average before it is given back, so that the scarce resource is not
+// requested again at once.
 const ShortagePause = 2 * time.Second
 
-// Short returns the failure of an attempt that could not begin because this machine is short of something. It counts
-// for nothing: the attempt is made again, after a pause that Short waits for. The pauses of several attempts differ by
-// chance: if all tried again at one instant, each would take what another one needs, for ever.
+// Short returns the failure of an attempt that could not begin because this machine is short of something. The attempt
+// has no effect on the budget: it is made again, after the pause that Short waits. The pauses of several attempts
+// differ at random: if all tried again at one instant, each would take what another one needs, forever.
 func Short(ctx context.Context, pause time.Duration, err error) *policy.Failure {
 	select {
 	case <-time.After(pause/2 + rand.N(pause)):
@@ -53,7 +53,7 @@ func openAgain(path string) (*os.File, error) {
 	}
 }
 
-// The file of an attempt that has ended is opened again so often, with such a pause.
+// The file of an attempt that has ended is opened again that often, with such a pause.
 const (
 	openTries = 50
 	openPause = 200 * time.Millisecond

@@ -28,7 +28,7 @@ func TestNoDescriptorsLeft(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none); err != nil {
 		t.Fatal(err)
 	}
-	res := e.Execute(t.Context(), shellTask(t, "exit 0", nil), workertest.NewSigns())
+	res := e.Execute(t.Context(), new(shellTask(t, "exit 0", nil)), workertest.NewSigns())
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestNoDescriptorsLeft(t *testing.T) {
 	if res.Failure == nil || res.Failure.Kind != policy.KindLost || res.Failure.Type != core.TypeNotBegun {
 		t.Errorf("%+v", res.Failure)
 	}
-	again := e.Execute(t.Context(), shellTask(t, "exit 0", nil), workertest.NewSigns())
+	again := e.Execute(t.Context(), new(shellTask(t, "exit 0", nil)), workertest.NewSigns())
 	if again.Failure != nil {
 		t.Errorf("with descriptors: %+v", again.Failure)
 	}

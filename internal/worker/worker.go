@@ -18,11 +18,12 @@ import (
 type Executor interface {
 	// Execute does the work and returns when it is over. When ctx is done, it stops the work and returns when the work
 	// is gone. If the work cannot be stopped, it returns with Abandoned set. Without Abandoned it must not return while
-	// the work may still have effects. It must not keep t's byte slices.
+	// the work may still have effects. It must not change t, nor keep its byte slices. t is a pointer because of the
+	// stacks of thousands of attempts that wait, which would have several copies of it.
 	//
 	// ctx has no deadline, because an operator may change the attempt's deadline. The engine revokes the attempt when
 	// its time is over. Remaining returns that time, as it was known when the attempt started.
-	Execute(ctx context.Context, t core.Task, alive Alive) Result
+	Execute(ctx context.Context, t *core.Task, alive Alive) Result
 }
 
 // Instant is an executor whose attempts take no time and have no effects outside. A pool runs them one after the other,

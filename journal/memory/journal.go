@@ -7,6 +7,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
-// New returns an empty journal for [pawl.Config]'s Journal. It keeps what engines store as long as the program has
-// it, so an engine that is opened after another one was closed finds its runs.
+// New returns an empty journal for [pawl.Config]'s Journal. It keeps the data of engines as long as the program has it,
+// so an engine that is opened after another one was closed finds its runs.
 func New() journal.Journal { return memory.New() }

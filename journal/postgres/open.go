@@ -6,7 +6,7 @@
 //
 //	Database: "postgres://pawl@db.example/shop?schema=pawl"
 //
-// The address is that of libpq and pgx. These parameters are Pawl's:
+// The address has the form of libpq and pgx. These parameters are Pawl's:
 //
 //	schema             the schema of the tables; default: the first of search_path, else pawl
 //	partitions         how many partitions a new schema gets; it keeps them. Default 8

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrHeld is the error, for errors.Is, when another process or another part of this one has the file open. The text
-// says which process that is.
+// names that process.
 var ErrHeld error = journal.ErrHeld
 
 // Options of Open. The zero value is useful.

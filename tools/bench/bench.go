@@ -20,7 +20,7 @@ type Options struct {
 	Database string
 	Log      io.Writer // receives progress, in lines. Defaults to discarding it
 
-	// Pawl is the command that rows of a server start. Default: one that is built of the sources in this folder.
+	// Pawl is the command that rows of a server start. Default: one that is built from the sources in this folder.
 	Pawl string
 }
 
@@ -80,7 +80,7 @@ var works = []work{
 		goInFlight,
 	},
 	{"payload", "64 Go runs at once whose results have 1 MB", ">= 200 MB/s", payloads},
-	{"go-attempts", "Go functions whose step runs, 10000 at once", "<= 6 KB a run", goAttempts},
+	{"go-attempts", "Go functions whose step runs, 10000 at once", "<= 12 KB a run", goAttempts},
 	{"go-sleepers", "Go functions that sleep for an hour", "<= 200 MiB for 100000", goSleepers},
 	{"go-resume", "a Go function of 10000 steps after a restart", "<= 1s", goResume},
 	{"http-onestep", "onestep through the API of a server", ">= 6000 runs/s", httpOneStep},
@@ -173,7 +173,7 @@ func find(name string) *work {
 	return nil
 }
 
-// measure runs one row in a folder of its own. It measures the floor before and after; rows that are compared with it
+// measure runs one row in its own folder. It measures the floor before and after; rows that are compared with it
 // measure it between their runs as well.
 func (o Options) measure(ctx context.Context, w work) (row Row, err error) {
 	dir, err := os.MkdirTemp(o.Dir, "pawl-bench-")

@@ -72,7 +72,7 @@ func (p *process) expect(word string) (time.Time, error) {
 
 var errChildEnded = errors.New("the child process ended")
 
-// ended reports whether the child has ended by itself.
+// ended reports whether the child has ended on its own.
 func (p *process) ended() bool {
 	select {
 	case _, more := <-p.lines:
@@ -82,12 +82,12 @@ func (p *process) ended() bool {
 	}
 }
 
-// kill kills the child without any chance to tidy up, and waits until it is gone.
+// kill kills the child without any chance to clean up, and waits until it is gone.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // it may have ended by itself
+	_ = p.cmd.Process.Kill() // it may have ended on its own
 	for range p.lines {
 	}
-	_ = p.cmd.Wait() // its status says that it was killed
+	_ = p.cmd.Wait() // its status shows that it was killed
 }
 
 // fail ends the child after an error.
@@ -96,7 +96,7 @@ func (p *process) fail(err error) error {
 	return fmt.Errorf("%w (%s)", err, p.cmd.ProcessState)
 }
 
-// wait waits until the child has ended by itself.
+// wait waits until the child has ended on its own.
 func (p *process) wait() error {
 	for range p.lines { // the rest of its output must be read before Wait closes the pipe
 	}

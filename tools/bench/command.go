@@ -201,7 +201,7 @@ func Write(w io.Writer, rows []Row, asJSON bool) error {
 	return nil
 }
 
-// number writes a value with three digits or, where it is large, whole.
+// number writes a value with three digits or, if it is large, as a whole number.
 func number(v float64) string {
 	if v >= 100 {
 		return strconv.FormatFloat(v, 'f', 0, 64)

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// far makes a database server be far away: what passes arrives later by a fixed time, each way.
+// far simulates a distant database server: data arrives later by a fixed time, each way.
 type far struct {
-	address *url.URL // the server's address by this way
+	address *url.URL // the server's address for this way
 	to      string
 	delay   time.Duration
 	listen  net.Listener
@@ -62,14 +62,14 @@ func (f *far) accept(ctx context.Context) {
 	}
 }
 
-// parcel is what was read at once, and when it arrives.
+// parcel is the data of one read, and when it arrives.
 type parcel struct {
 	bytes []byte
 	due   time.Time
 }
 
-// pass passes on what comes from one side. It goes on reading while parcels are on their way, so that many of them are
-// at the same time, as on a long cable.
+// pass passes on the data of one side. It goes on reading while parcels are on their way, so that many of them are at
+// the same time, as on a long cable.
 func (f *far) pass(to, from net.Conn) {
 	way := make(chan parcel, 1024)
 	f.pumps.Go(func() {

@@ -68,7 +68,7 @@ func goHeld(began *atomic.Int64, end <-chan struct{}) *pawl.Workflow[int, int] {
 	})
 }
 
-// goAttempts measures the memory of runs whose attempts run: state, stacks, and what the worker knows.
+// goAttempts measures the memory of runs whose attempts run: state, stacks, and the worker's data.
 func goAttempts(ctx context.Context, s *session) (Row, error) {
 	n := pick(s, 10_000, 2_000)
 	end := make(chan struct{})
@@ -80,6 +80,16 @@ func goAttempts(ctx context.Context, s *session) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
+	err = each(ctx, n, inFlight, func(ctx context.Context, _ int) error { // so that the database's caches are full
+		run, err := goOneStep.Start(ctx, eng, "", 1)
+		if err == nil {
+			_, err = run.Result(ctx)
+		}
+		return err
+	})
+	if err != nil {
+		return Row{}, errors.Join(err, eng.Close())
+	}
 	before := settledMemory()
 	runs := make([]pawl.Run[int], n)
 	err = each(ctx, n, inFlight, func(ctx context.Context, i int) (err error) {
@@ -89,6 +99,7 @@ func goAttempts(ctx context.Context, s *session) (Row, error) {
 	if err == nil {
 		err = until(ctx, func() bool { return began.Load() == int64(n) })
 	}
+	rest(ctx, 6*time.Second) // bodies leave memory when their steps have run for a moment
 	added := max(settledMemory()-before, 0)
 	close(end)
 	if err == nil {
@@ -100,7 +111,7 @@ func goAttempts(ctx context.Context, s *session) (Row, error) {
 	if err = errors.Join(err, eng.Close()); err != nil {
 		return Row{}, err
 	}
-	row := attemptsRow(added, n)
+	row := attemptsRow(added, n, 12)
 	row.DB, err = folderBytes(s.dir)
 	return row, err
 }
@@ -177,8 +188,8 @@ func goCalls(ctx context.Context, s *session) (Row, error) {
 	return row, err
 }
 
-// started makes clients do something so many times, and waits for the end. A window of time would see too little where
-// many runs that began together end together.
+// started makes clients do something that many times, and waits for the end. A window of time would see too little
+// where many runs that began together end together.
 func started(ctx context.Context, clients, times int, do func(context.Context) error) (window, error) {
 	w := window{all: make([]time.Duration, times), done: times}
 	stop := meter()

@@ -41,7 +41,7 @@ func newLiner(dir string) (*liner, error) {
 	return &liner{file: f, start: make(chan struct{}), first: func(time.Time) {}}, err
 }
 
-func (l *liner) Execute(ctx context.Context, t core.Task, _ worker.Alive) worker.Result {
+func (l *liner) Execute(ctx context.Context, t *core.Task, _ worker.Alive) worker.Result {
 	select {
 	case <-l.start:
 	case <-ctx.Done():
@@ -90,7 +90,7 @@ func readIDs(dir string) ([]core.RunID, error) {
 }
 
 // reported reads from a copy of a killed engine's database which steps have ended durably. The original stays as it was
-// after the kill, because opening it is what is measured.
+// after the kill, because its opening is measured.
 func reported(ctx context.Context, dir, scratch string) (map[line]bool, error) {
 	if err := os.Mkdir(scratch, 0o700); err != nil {
 		return nil, err

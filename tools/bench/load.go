@@ -10,7 +10,7 @@ import (
 // inFlight is how many clients work at the same time, each on one run after the other.
 const inFlight = 256
 
-// window is what a closed loop did from the end of its warm-up to its own end.
+// window is the work of a closed loop from the end of its warm-up to its own end.
 type window struct {
 	usage
 	all  []time.Duration // start to result, one each
@@ -40,8 +40,8 @@ const (
 )
 
 // closedLoop runs clients that do something again and again. Each waits for the end before it starts the next one. A
-// client that is alone calls between after each 32; nil: it does not. A length in which nothing ends is exceeded until
-// something has, so that every figure is a number on the slowest machine.
+// client that is alone calls between after each 32; nil if it does not. A length in which nothing ends is exceeded
+// until something has, so that every figure is a number on the slowest machine.
 func closedLoop(ctx context.Context, clients int, warm, length time.Duration,
 	do func(context.Context) error, between func() error,
 ) (window, error) {

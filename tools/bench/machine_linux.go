@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// datasync makes what was written to a file durable, its length included.
+// datasync makes the data of a file durable, and its length.
 func datasync(f *os.File) error { return syscall.Fdatasync(int(f.Fd())) }
 
 // resident returns the bytes of memory the process holds.
@@ -71,7 +71,7 @@ func machineBusy() time.Duration {
 	first, _, _ := bytes.Cut(b, []byte("\n"))
 	var ticks int64
 	for i, field := range bytes.Fields(first) {
-		const idle, iowait, guest = 4, 5, 9 // the columns that are no work, and the first that is counted twice
+		const idle, iowait, guest = 4, 5, 9 // the columns that are not work, and the first that is counted twice
 		if i == 0 || i == idle || i == iowait || i >= guest {
 			continue
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// datasync makes what was written to a file durable.
+// datasync makes the data of a file durable.
 func datasync(f *os.File) error { return f.Sync() }
 
 // resident returns the bytes of memory the Go runtime holds, which is nearly all of the process.

@@ -25,10 +25,10 @@ var nodeWorks = []work{
 }
 
 // nodeClients is how many clients each node has. They are few, so that neither one node nor four need all of the
-// machine's cores: what is compared is how nodes wait for the database.
+// machine's cores: the row compares how nodes wait for the database.
 const nodeClients = 16
 
-// farAway is how long a question to the database and its answer take from nodes that are far from it.
+// farAway is the round trip to the database from nodes that are far from it.
 const farAway = 5 * time.Millisecond
 
 // nodes are the nodes of a row.

@@ -15,7 +15,7 @@ const (
 	payloadsAtOnce = 64
 )
 
-// payloadText is what the step returns. It is made when it is needed: this package is part of every command.
+// payloadText is the result of the step. It is made when it is needed: this package is part of every command.
 var payloadText = sync.OnceValue(func() string { return strings.Repeat("0123456789abcdef", payloadSize/16) })
 
 // goPayload is a workflow whose only step has a large result, which is also the run's.

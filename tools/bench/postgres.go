@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// server is a PostgreSQL database that a row is measured on, in a schema of its own.
+// server is a PostgreSQL database on which a row is measured, in its own schema.
 type server struct {
 	address *url.URL // the address with the schema
 	schema  string
@@ -21,13 +21,13 @@ type server struct {
 	before  int64 // statements when the runs began
 }
 
-// counter is what the journal on PostgreSQL counts.
+// counter is a count of the journal on PostgreSQL.
 type counter interface {
 	Statements() int64
 	Bytes(ctx context.Context) (int64, error)
 }
 
-// onServer returns the target of a row on PostgreSQL; "": it is not measured there.
+// onServer returns the target of a row on PostgreSQL, or "" if it is not measured there.
 func onServer(name string) string {
 	if i := slices.IndexFunc(nodeWorks, func(w work) bool { return w.name == name }); i >= 0 {
 		return nodeWorks[i].target
@@ -133,7 +133,7 @@ func (s *session) statements(done, steps int) string {
 	return fmt.Sprintf(", %.3g SQL statements a step", float64(n)/float64(max(done*steps, 1)))
 }
 
-// onBoth measures a row on a file and then on the server, and says the ratio of the two.
+// onBoth measures a row on a file and then on the server, and adds the ratio of the two.
 func (o Options) onBoth(ctx context.Context, w work) (rows []Row, err error) {
 	if onServerAlone(w.name) {
 		row, err := o.measure(ctx, w)

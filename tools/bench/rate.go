@@ -74,7 +74,7 @@ func latency(ctx context.Context, s *session) (Row, error) {
 	return row, err
 }
 
-// rate measures how many runs of a flow end in a second while so many clients start and await them.
+// rate measures how many runs of a flow end in a second while that many clients start and await them.
 func (s *session) rate(ctx context.Context, source, unit string, steps, clients int) (Row, error) {
 	st, err := s.open(ctx, map[string]worker.Executor{"bench.flaky": flaky(2)})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // manySchedules measures the cost of schedules whose next firing is far: disk, memory, processor time while nothing is
-// due, and how long the engine looks for what is due.
+// due, and how long the engine takes to find what is due.
 func manySchedules(ctx context.Context, s *session) (Row, error) {
 	n := pick(s, 1_000_000, 50_000)
 	st, err := s.open(ctx, nil)

@@ -28,7 +28,7 @@ steps:
 `,
 }
 
-// servingProcess is a server in a process of its own.
+// servingProcess is a server in a separate process.
 type servingProcess struct {
 	cmd  *exec.Cmd
 	out  io.Reader
@@ -71,7 +71,7 @@ func (s *session) command(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// serve starts a server on the row's database, with the flows of all rows, and more in its environment.
+// serve starts a server on the row's database, with the flows of all rows, and additions to its environment.
 func (s *session) serve(ctx context.Context, env ...string) (*servingProcess, error) {
 	flows := filepath.Join(s.dir, "flows")
 	if err := os.MkdirAll(flows, 0o700); err != nil {
@@ -109,7 +109,7 @@ func (s *session) serve(ctx context.Context, env ...string) (*servingProcess, er
 	return nil, errors.Join(fmt.Errorf("the server says %q", first), srv.close())
 }
 
-// client returns a client with connections of its own.
+// client returns a client with its own connections.
 func (srv *servingProcess) client() (*apiClient, error) {
 	c, err := httpapi.New(srv.url)
 	if err != nil {
@@ -129,7 +129,7 @@ func (srv *servingProcess) resident() int64 { return residentOf(fmt.Sprint(srv.c
 
 // close ends the server as its users do.
 func (srv *servingProcess) close() error {
-	_ = srv.cmd.Process.Signal(os.Interrupt) // it may have ended by itself
+	_ = srv.cmd.Process.Signal(os.Interrupt) // it may have ended on its own
 	_, _ = io.Copy(io.Discard, srv.out)      // the rest of its output must be read before Wait closes the pipe
 	if err := srv.cmd.Wait(); err != nil {
 		return fmt.Errorf("the server ends with %w: %s", err, srv.said)

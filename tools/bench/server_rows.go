@@ -39,7 +39,7 @@ func remoteLatency(ctx context.Context, s *session) (Row, error) {
 	return row, err
 }
 
-// throughServer measures how many runs of a flow end in a second while so many clients start and await them through a
+// throughServer measures how many runs of a flow end in a second while that many clients start and await them through a
 // server, with a worker for its tasks or without.
 func (s *session) throughServer(ctx context.Context, flow string, clients int, remote bool) (row Row, err error) {
 	err = s.withServer(ctx, func(srv *servingProcess, c *apiClient) (err error) {
@@ -305,7 +305,7 @@ func flowing(ctx context.Context, c *apiClient) (started *atomic.Int64, stop fun
 	}
 }
 
-// fill makes a database with so many closed runs.
+// fill makes a database with that many closed runs.
 func (s *session) fill(ctx context.Context, n int) error {
 	st, err := s.open(ctx, nil)
 	if err != nil {
@@ -321,7 +321,7 @@ func (s *session) fill(ctx context.Context, n int) error {
 	return errors.Join(err, st.close())
 }
 
-// idle measures what a server takes that nobody asks for anything.
+// idle measures what a server uses that gets no requests.
 func idle(ctx context.Context, s *session) (row Row, err error) {
 	err = s.withServer(ctx, func(srv *servingProcess, _ *apiClient) error {
 		rest(ctx, pick(s, 5*time.Second, time.Second))

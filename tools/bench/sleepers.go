@@ -63,7 +63,7 @@ func (st *stack) park(ctx context.Context, s *session, n int) (window, error) {
 	return w, until(ctx, func() bool { return st.engine.Stats().Behind == 0 })
 }
 
-// settledMemory returns the memory of the process after it has given back what it does not need.
+// settledMemory returns the memory of the process after it has given back unneeded memory.
 func settledMemory() int64 {
 	debug.FreeOSMemory() // runs the collector first
 	debug.FreeOSMemory() // and again, for what finalizers and pools held

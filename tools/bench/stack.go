@@ -21,7 +21,7 @@ const databaseFile = "pawl.db"
 // stack is the engine as a program embeds it: a journal, a pool of workers, and the engine between them.
 type stack struct {
 	dir     string
-	journal journal.Journal // nil: it was closed
+	journal journal.Journal // nil if it was closed
 	node    *node.Node
 	engine  *engine.Engine
 }

@@ -19,7 +19,7 @@ type late struct {
 	all []time.Duration
 }
 
-func (l *late) Execute(_ context.Context, t core.Task, _ worker.Alive) worker.Result {
+func (l *late) Execute(_ context.Context, t *core.Task, _ worker.Alive) worker.Result {
 	now := time.Now()
 	var due time.Time
 	if err := json.Unmarshal(t.Payload, &due); err != nil {

@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// row is one kind of what a server holds.
+// row is one kind of thing that a server holds.
 type row struct {
 	name string
 	flow string // the flow of its runs; empty: streams are opened
@@ -65,7 +65,7 @@ func measure(bin string, many int) error {
 	return namespaces(bin, 10)
 }
 
-// measure starts a server, lets it hold what the row says, and prints what that takes.
+// measure starts a server, makes it hold what the row describes, and prints what that takes.
 func (r row) measure(bin string) error {
 	s, err := start(bin)
 	if err != nil {
@@ -198,7 +198,7 @@ func (s *server) ask(method, path, body string, want int) error {
 	return nil
 }
 
-// runs starts so many runs of a flow.
+// runs starts that many runs of a flow.
 func (s *server) runs(flow string, many int) error {
 	body := fmt.Sprintf(`{"flow":%q}`, flow)
 	var all sync.WaitGroup
@@ -214,7 +214,7 @@ func (s *server) runs(flow string, many int) error {
 	return errors.Join(failed...)
 }
 
-// streams opens so many streams of all changes.
+// streams opens that many streams of all changes.
 func (s *server) streams(many int) error {
 	for range many {
 		c, err := net.Dial("tcp", s.address)
@@ -233,7 +233,7 @@ func (s *server) streams(many int) error {
 	return nil
 }
 
-// use is what a server takes, in bytes.
+// use is a server's use of memory, in bytes.
 type use struct{ memory, disk int64 }
 
 // restFor is how long a server rests until what it takes is the same.
@@ -264,7 +264,7 @@ func (s *server) use() (use, error) {
 	return out, err
 }
 
-// resident returns the memory that the server has in use, as Linux tells it.
+// resident returns the resident memory of the server, from Linux.
 func (s *server) resident() (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
 	if err != nil {

@@ -1,6 +1,6 @@
-// Command image makes the image that a Dockerfile describes, without a daemon and without rights: the last stage of it,
-// which copies files that were made before. It is written as an archive that docker load and podman load take, and, if
-// asked, as a folder with its files.
+// Command image makes the image of a Dockerfile, without a daemon and without root: its last stage, which copies files
+// that were made before. It is written as an archive that docker load and podman load take, and, if asked, as a folder
+// with its files.
 //
 //	go run . -file ../../docs/operations/Dockerfile -from /pawl=../../pawl -out pawl.tar
 package main
@@ -94,7 +94,7 @@ type stage struct {
 	tar    *tar.Writer
 }
 
-// read reads the last stage. What it does not know is an error: the image would not be the one that is described.
+// read reads the last stage. An unknown instruction is an error: the image would not be the one that is described.
 func read(text string, from map[string]string) (*stage, error) {
 	s := &stage{config: v1.Config{ExposedPorts: map[string]struct{}{}, Volumes: map[string]struct{}{}}}
 	s.tar = tar.NewWriter(&s.files)

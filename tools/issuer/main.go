@@ -1,5 +1,5 @@
 // Command issuer is an issuer of OpenID Connect with a few people, for tests and to try out pawl server with one. It is
-// that of zitadel/oidc, with passwords that everybody knows, in memory, on this machine alone.
+// that of zitadel/oidc, with well-known passwords, in memory, on this machine only.
 //
 //	go run . -user ada=admins,people -redirect http://127.0.0.1:7295/login/callback
 //	pawl server --oidc-issuer http://127.0.0.1:9998 --oidc-client-id pawl --oidc-client-secret-file secret \
@@ -112,7 +112,7 @@ func (s *store) CreateAccessToken(ctx context.Context, r op.TokenRequest) (strin
 	return id, time.Now().Add(s.lasts), err
 }
 
-// GetPrivateClaimsFromScopes implements op.Storage: what is in an access token.
+// GetPrivateClaimsFromScopes implements op.Storage: the content of an access token.
 func (s *store) GetPrivateClaimsFromScopes(
 	ctx context.Context, user, client string, scopes []string,
 ) (map[string]any, error) {
@@ -127,7 +127,7 @@ func (s *store) GetPrivateClaimsFromScopes(
 	return claims, err
 }
 
-// SetUserinfoFromToken implements op.Storage: what the issuer tells who asks it about somebody.
+// SetUserinfoFromToken implements op.Storage: the issuer's answer to a request about a person.
 func (s *store) SetUserinfoFromToken(ctx context.Context, info *oidc.UserInfo, token, subject, origin string) error {
 	if err := s.Storage.SetUserinfoFromToken(ctx, info, token, subject, origin); err != nil {
 		return err

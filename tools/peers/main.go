@@ -1,5 +1,5 @@
-// Command peers gives the same work to Pawl and to other engines, in turns, and prints a table of what each needs.
-// It is a module of its own, so that Pawl does not depend on what it is compared with.
+// Command peers gives the same work to Pawl and to other engines, in turns, and prints a table of the costs of each. It
+// is a separate module, so that Pawl does not depend on the systems that it is compared with.
 package main
 
 import (
@@ -36,7 +36,7 @@ type engine interface {
 	once(ctx context.Context, w work) error
 	// start starts a run and does not wait for it.
 	start(ctx context.Context, j job) error
-	// process is the id of a process that does its work beside this one; 0: there is none.
+	// process is the id of a process that does its work beside this one; 0 if there is none.
 	process() int
 	close() error
 }
@@ -99,7 +99,7 @@ func choose[T any](all []T, list, separator string, name func(T) string) ([]T, e
 	return chosen, nil
 }
 
-// run lets the peers take turns at each work.
+// run gives the peers turns at each work.
 func (o options) run(ctx context.Context) error {
 	if o.rounds < 1 || o.length <= 0 || flag.NArg() > 0 {
 		return fmt.Errorf("-rounds must be at least 1, -window longer than 0, and nothing follows the flags")
@@ -142,7 +142,7 @@ func (o options) run(ctx context.Context) error {
 	return o.report(all, missing, disk)
 }
 
-// prepare prepares the peers, and says which are unable to take part.
+// prepare prepares the peers, and reports which are unable to take part.
 func prepare(ctx context.Context, peers []peer) map[string]error {
 	unable := map[string]error{}
 	for _, p := range peers {
@@ -157,8 +157,8 @@ func prepare(ctx context.Context, peers []peer) map[string]error {
 	return unable
 }
 
-// rotate lets the peers take turns at a work. One that fails, or is unable to take part, is not asked again, and why
-// says the reason.
+// rotate gives the peers turns at a work. One that fails, or is unable to take part, is not asked again, and why has
+// the reason.
 func (o options) rotate(
 	ctx context.Context, w work, peers []peer, server *server, disk *floor, unable map[string]error,
 ) (
@@ -187,8 +187,8 @@ func (o options) rotate(
 	return turns, why
 }
 
-// turnCommand makes this program do one turn. Each is a process of its own, so that nothing of a peer is left for the
-// next one: no memory that its collector looks at, no goroutine that has not ended yet.
+// turnCommand makes this program do one turn. Each is a separate process, so that nothing of a peer affects the next
+// one: no memory for its collector, no goroutine that has not ended yet.
 const turnCommand = "turn"
 
 // longestTurn is what a turn may take in addition to its window.
@@ -200,7 +200,7 @@ func killWhole(cmd *exec.Cmd) {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
 
-// because returns what a process has said last as the reason why it failed.
+// because returns the last output of a process as the reason why it failed.
 func because(err error, said string) error {
 	if text := lastLine(said); text != "" {
 		return errors.New(text)
@@ -208,7 +208,7 @@ func because(err error, said string) error {
 	return err
 }
 
-// turn gives a peer an empty database and has one window measured.
+// turn gives a peer an empty database and measures one window.
 func (o options) turn(ctx context.Context, p peer, w work, server *server) (t turn, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.warm+o.length+longestTurn,
 		fmt.Errorf("the turn has not ended %s after its window", longestTurn))
@@ -242,7 +242,7 @@ func (o options) turn(ctx context.Context, p peer, w work, server *server) (t tu
 	return t, json.Unmarshal(out, &t)
 }
 
-// lastLine returns what a process has said last.
+// lastLine returns the last line that a process has printed.
 func lastLine(said string) string {
 	said = strings.TrimSpace(said)
 	return strings.TrimPrefix(said[strings.LastIndexByte(said, '\n')+1:], "peers: ")

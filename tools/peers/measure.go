@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A turn is what one peer did in one window. Figures that a work does not have are 0.
+// A turn is the work of one peer in one window. Figures that a work does not have are 0.
 type turn struct {
 	Runs     float64 // how many there were
 	Rate     float64 // runs a second
@@ -135,7 +135,7 @@ func processor() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// processorOf returns the processor time of another process; 0: there is none.
+// processorOf returns the processor time of another process, or 0 if there is none.
 func processorOf(id int) time.Duration {
 	if id == 0 {
 		return 0

@@ -42,7 +42,7 @@ const (
 	marksFile                    = "marks"
 )
 
-// serveRecovery does the work of such a program: it says how many runs are accepted, and works until its input ends.
+// serveRecovery does the work of such a program: it prints how many runs are accepted, and works until its input ends.
 func serveRecovery(ctx context.Context, s stage, finish bool) (err error) {
 	marks.open = make(chan struct{})
 	marks.file, err = os.OpenFile(filepath.Join(s.dir, marksFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -73,7 +73,7 @@ func serveRecovery(ctx context.Context, s stage, finish bool) (err error) {
 	return e.close()
 }
 
-// A program is one of those, in a group of its own with its server.
+// A program is one of those, in its own group with its server.
 type program struct {
 	cmd  *exec.Cmd
 	in   io.Closer
@@ -161,7 +161,7 @@ func (s stage) killed(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// await waits until so many steps have their line, and reports whether they have.
+// await waits until that many steps have their line, and reports whether they have.
 func (s stage) await(ctx context.Context, steps int, within time.Duration) (bool, error) {
 	for over := time.Now().Add(within); ; rest(ctx, 10*time.Millisecond) {
 		_, there, _, err := s.marked()

@@ -15,7 +15,7 @@ type cell struct {
 	turn
 }
 
-// The marks in a file between which the table stands.
+// The marks around the table in a file.
 const (
 	begin = "<!-- peers: begin -->\n"
 	end   = "<!-- peers: end -->"

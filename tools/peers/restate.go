@@ -23,7 +23,7 @@ import (
 	endpoint "github.com/restatedev/sdk-go/server"
 )
 
-// restateEngine is Restate's server in a process of its own, which has the steps executed by this process.
+// restateEngine is Restate's server in a separate process, which has the steps executed by this process.
 type restateEngine struct {
 	cmd      *exec.Cmd
 	said     bytes.Buffer
@@ -98,7 +98,7 @@ func samePorts(dir string, find func() ([]int, error)) (ports []int, err error) 
 	return ports, os.WriteFile(file, text, 0o600)
 }
 
-// freePorts returns ports that nobody listens on.
+// freePorts returns ports on which no process listens.
 func freePorts(ctx context.Context, n int) (ports []int, err error) {
 	for range n {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -111,7 +111,7 @@ func freePorts(ctx context.Context, n int) (ports []int, err error) {
 	return ports, nil
 }
 
-// allFree reports whether nobody listens on some ports in a row.
+// allFree reports whether no process listens on some ports in a row.
 func allFree(ctx context.Context, first, n int) bool {
 	for port := first; port < first+n; port++ {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:"+strconv.Itoa(port))
@@ -204,7 +204,7 @@ func (e *restateEngine) work(ctx restate.Context, j job) (int, error) {
 	return j.Steps, nil
 }
 
-// failed counts the attempts of a step: Restate does not tell a step which attempt it is.
+// failed counts the attempts of a step, because Restate does not tell a step which attempt it is.
 func (e *restateEngine) failed(run int64, step int) int {
 	n, _ := e.attempts.LoadOrStore([2]int64{run, int64(step)}, new(atomic.Int64))
 	return int(n.(*atomic.Int64).Add(1))
@@ -224,7 +224,7 @@ func (e *restateEngine) start(ctx context.Context, j job) error {
 
 func (e *restateEngine) process() int { return e.cmd.Process.Pid }
 
-// close ends the server without its ceremony: its data is not needed any more.
+// close kills the server at once: its data is no longer needed.
 func (e *restateEngine) close() error {
 	if e.cmd != nil && e.cmd.Process != nil {
 		_ = e.cmd.Process.Kill()

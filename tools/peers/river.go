@@ -46,7 +46,7 @@ func (j job) did(step int) error {
 // Kind names the type of the job for River.
 func (job) Kind() string { return "step" }
 
-// riverStuck is when River takes it that the program of a job is no more.
+// riverStuck is when River assumes that the program of a job is gone.
 const riverStuck = 20 * time.Second
 
 // riverEngine chains jobs: each step's job inserts the next one in the transaction that completes it, so that a step is

@@ -19,7 +19,7 @@ const (
 	riverSchema = "river_peers"
 )
 
-// temporalDatabases are those that tools/peers/temporal makes: its lists are in the second one.
+// temporalDatabases are the ones that tools/peers/temporal makes: its lists are in the second one.
 var temporalDatabases = []string{"temporal_peers", "temporal_peers_visibility"}
 
 // server is the PostgreSQL server that the peers share, seen as processes of this machine.
@@ -109,7 +109,7 @@ func (s *server) processor() (sum time.Duration) {
 	return sum
 }
 
-// stat is what the system knows of a process.
+// stat is the system's data about a process.
 type stat struct {
 	parent     int
 	own, ended time.Duration // ended: of its children that have ended

@@ -24,7 +24,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// temporalEngine is Temporal's server in a process of its own, and a worker of its SDK in this one.
+// temporalEngine is Temporal's server in a separate process, and a worker of its SDK in this one.
 type temporalEngine struct {
 	cmd    *exec.Cmd
 	said   strings.Builder
@@ -78,8 +78,8 @@ func openTemporal(ctx context.Context, dir string, args ...string) (engine, erro
 	return e, nil
 }
 
-// freeRange returns the first of some ports in a row that nobody listens on. They are below those that a system gives
-// to connections, because the server opens many to its database before it listens on the last one.
+// freeRange returns the first of some ports in a row on which no process listens. They are below those that a system
+// gives to connections, because the server opens many to its database before it listens on the last one.
 func freeRange(ctx context.Context, n int) (int, error) {
 	for first := 17_000; first < 30_000; first += n {
 		if allFree(ctx, first, n) {
@@ -125,7 +125,7 @@ func (e *temporalEngine) connect(ctx context.Context, address string) error {
 	if err := e.worker.Start(); err != nil {
 		return err
 	}
-	// A namespace is known seconds after it was registered.
+	// A namespace is usable some seconds after it was registered.
 	return patiently(ctx, func(ctx context.Context) error { return e.once(ctx, work{steps: 1}) })
 }
 
@@ -194,7 +194,7 @@ func (e *temporalEngine) start(ctx context.Context, j job) error {
 
 func (e *temporalEngine) process() int { return e.cmd.Process.Pid }
 
-// close ends the server without its ceremony: its data is not needed any more.
+// close kills the server at once: its data is no longer needed.
 func (e *temporalEngine) close() error {
 	_ = e.cmd.Process.Kill()
 	_ = e.cmd.Wait() // killed

@@ -15,7 +15,7 @@ const (
 	timersAfter = time.Minute      // the time that they have after the last instant
 )
 
-// notes are how late the code of runs went on after their sleep. Each turn is a process of its own, and so are they.
+// notes are how late the code of runs went on after their sleep. Each turn is a separate process, and so are they.
 var notes = struct {
 	sync.Mutex
 	late []float64 // the lateness in milliseconds
@@ -23,7 +23,7 @@ var notes = struct {
 }{seen: map[int64]bool{}}
 
 // awake notes how late a run's sleep has ended; the code of the run calls it. It may be called again for the same
-// instant: a run that was unloaded may come by once more.
+// instant: a run that was unloaded may come by again.
 func awake(due int64) {
 	now := time.Now()
 	notes.Lock()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A work is what all peers do.
+// A work is done by all peers.
 type work struct {
 	name    string
 	steps   int // one after the other
@@ -32,7 +32,7 @@ var works = []work{
 	{name: "recovery", steps: 2, clients: 64, measure: measureRecovery, table: &recoveries},
 }
 
-// A stage is what a turn is made of: a peer, its place and its work.
+// A stage is the input of a turn: a peer, its place and its work.
 type stage struct {
 	options
 	peer     peer
@@ -63,7 +63,7 @@ func first(ctx context.Context, e engine) error {
 	return nil
 }
 
-// use opens a peer, lets do measure it, and closes it.
+// use opens a peer, calls do to measure it, and closes it.
 func (s stage) use(ctx context.Context, do func(e engine) (turn, error)) (t turn, err error) {
 	e, err := s.open(ctx)
 	if err != nil {
@@ -119,7 +119,7 @@ func startMany(ctx context.Context, e engine, clients, most int, enough time.Tim
 	return next, context.Cause(ctx)
 }
 
-// residentOf returns the memory of a process in bytes; 0: there is none.
+// residentOf returns the memory of a process in bytes, or 0 if there is none.
 func residentOf(id int) float64 {
 	if id == 0 {
 		return 0

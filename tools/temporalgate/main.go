@@ -4,7 +4,7 @@
 //	go run . -pawl ../../pawl
 //	go run . -pawl ../../pawl -kill 4s -n 200
 //
-// It is a module of its own, so that the SDK is no dependency of Pawl.
+// It is a separate module, so that the SDK is not a dependency of Pawl.
 package main
 
 import (
@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// gate runs all scenes and prints what came of them.
+// gate runs all scenes and prints their results.
 func gate(pawl string, kill time.Duration, many, atOnce, cache int) error {
 	folder, err := os.MkdirTemp("", "temporalgate")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package fields holds a dialect to its promise that no field is dropped silently: each field that it knows changes
-// what becomes of a document, or is noted, or is refused.
+// Package fields tests that a dialect drops no field silently: each field that it knows changes the translated
+// document, or is noted, or is refused.
 package fields
 
 import (
@@ -17,7 +17,7 @@ import (
 // document is the text of some files by name, as plain data.
 type document map[string]any
 
-// Object is an object in a document, and for every field that it may have a value other than the one it has.
+// Object is an object in a document, with a second value for every field that it may have.
 type Object struct {
 	File   string
 	Path   []any // field names and positions in lists
@@ -31,7 +31,7 @@ type (
 	Refused struct{ Value any }
 )
 
-// Convert is what a dialect makes of a document.
+// Convert translates a document of the dialect.
 type Convert func(files map[string][]byte) (*dialect.Conversion, error)
 
 // converter gives all flows of a conversion as text.
@@ -42,7 +42,7 @@ const unknown = "zzzzzzzz"
 var known = regexp.MustCompile(`has no key "` + unknown + `"; known are ([^\n]*)`)
 
 // Check sets every field of every object to its value. The test learns the fields from the dialect itself, so a new
-// one has to be named here as well. files is a JSON object of the files as they are before.
+// field has to be named here as well. files is a JSON object of the other files.
 func Check(t *testing.T, files string, of Convert, objects []Object) {
 	t.Helper()
 	base := func() document { return decode(t, files) }
@@ -131,7 +131,7 @@ func noted(notes, before []dialect.Note, name string) bool {
 	return false
 }
 
-// known asks the dialect for the fields of a place, by one that it does not know.
+// known finds the fields of a place from the dialect's error for one that it does not know.
 func (p Object) known(t *testing.T, doc document, convert converter) []string {
 	t.Helper()
 	p.set(t, doc, unknown, 1)

@@ -1,5 +1,4 @@
-// Package form reads documents of other systems: it reports what is wrong at its place, and notes what has no
-// counterpart.
+// Package form reads documents of other systems: it reports errors at their places, and notes what has no counterpart.
 package form
 
 import (
@@ -23,11 +22,11 @@ type File struct {
 	*tree.Tree
 	notes []dialect.Note
 	noted map[dialect.Note]bool // the notes so far: a place that is read twice is noted once
-	// Scalar returns the text for a number, true or false that stands where a text is expected. It is nil if the system
-	// does not accept one there.
+	// Scalar returns the text for a number, true or false where a text is expected. It is nil if the system does not
+	// accept one there.
 	Scalar func(v any) string
-	// Number and Truth return what a text stands for where a whole number, or true or false, is expected. They are nil
-	// if the system does not accept a text there.
+	// Number and Truth return the value of a text where a whole number, or true or false, is expected. They are nil if
+	// the system does not accept a text there.
 	Number func(text string) (int, bool)
 	Truth  func(text string) (value, ok bool)
 }
@@ -35,7 +34,7 @@ type File struct {
 // Read reads a file; what makes it unreadable is reported by its Err.
 func Read(name string, src []byte) *File { return &File{Tree: tree.Read(name, src)} }
 
-// Note says that a field has no counterpart.
+// Note notes that a field has no counterpart.
 func (f *File) Note(at tree.Pos, format string, args ...any) {
 	f.note(dialect.Note{File: f.Name(), Pos: at, Msg: fmt.Sprintf(format, args...)})
 }
@@ -51,7 +50,7 @@ func (f *File) note(n dialect.Note) {
 	f.notes = append(f.notes, n)
 }
 
-// Documents notes every named field that is there for readers alone.
+// Documents notes every named field that is documentation only.
 func (f *File) Documents(v tree.Value, names ...string) {
 	for _, name := range names {
 		if !v.Get(name).IsZero() {
@@ -72,7 +71,7 @@ func (f *File) Renamed(at tree.Pos, was, is string) {
 	}
 }
 
-// Origin writes where a field stands and what it is called, as a run tells where a limit was set.
+// Origin returns the place and the name of a field, which a run shows for a limit.
 func (f *File) Origin(v tree.Value, field string) string {
 	return f.Place(v.Get(field).Pos()) + ", " + field
 }
@@ -158,7 +157,7 @@ func (f *File) Text(v tree.Value, key string) string {
 	return text
 }
 
-// TextOf gives a value that is a text, or stands for one.
+// TextOf gives a value that is a text, or that is read as one.
 func (f *File) TextOf(v tree.Value) (string, bool) {
 	if text, ok := v.Text(); ok || f.Scalar == nil || v.IsZero() || v.IsMapping() || v.IsList() {
 		return text, ok
@@ -205,7 +204,7 @@ func (f *File) Whole(v tree.Value, key string, otherwise, low, high int) int {
 	return otherwise
 }
 
-// Bool reads true or false; false where it is absent.
+// Bool reads true or false; false if it is absent.
 func (f *File) Bool(v tree.Value, key string) bool {
 	field := v.Get(key)
 	if field.IsZero() {
@@ -221,14 +220,14 @@ func (f *File) Bool(v tree.Value, key string) bool {
 	return b
 }
 
-// Policy reports what is wrong with a policy, at the field that its path names below the value.
+// Policy reports the errors of a policy, each at the field that its path names below the value.
 func (f *File) Policy(v tree.Value, err error) {
 	var field *decode.Error
 	if errors.As(err, &field) {
 		at := v.At(field.Path...).Pos()
 		if n := len(field.Path); n > 0 {
 			if parent := v.At(field.Path[:n-1]...); parent.Get(field.Path[n-1]).IsZero() {
-				at = parent.Key(field.Path[n-1]) // an unknown key, or one that is missing
+				at = parent.Key(field.Path[n-1]) // an unknown key, or a missing one
 			}
 			f.Fail(at, "", "%s: %s", field.Path[n-1], field.Msg)
 			return
@@ -241,8 +240,8 @@ func (f *File) Policy(v tree.Value, err error) {
 	}
 }
 
-// Tidy makes of a translated policy what a person would write: nothing where there is one attempt, no bound that no
-// delay reaches, no filter where a condition takes its place. It behaves the same.
+// Tidy simplifies a translated policy as a person would write it: no retry if there is one attempt, no bound that no
+// delay reaches, no filter if a condition replaces it. It behaves the same.
 func Tidy(r *policy.Retry) *policy.Retry {
 	if r == nil || r.MaxAttempts == 1 {
 		return nil
@@ -299,8 +298,8 @@ func Object(fields map[string]string) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// Fill gives the expression for a text in which {{name}} stands for something: value gives what a name stands for, as
-// a text, or whatever it is where the name stands alone.
+// Fill gives the expression for a text that contains {{name}}: value gives the value for a name, as a text, or of any
+// type if the name is the whole text.
 func Fill(text string, value func(name string, alone bool) string) string {
 	var pieces []string
 	rest := text
@@ -322,7 +321,7 @@ func Fill(text string, value func(name string, alone bool) string) string {
 	return strings.Join(pieces, " + ")
 }
 
-// Literal writes text so that no expression is found in it.
+// Literal escapes a text so that no expression is found in it.
 func Literal(text string) string { return strings.ReplaceAll(text, "${{", "$${{") }
 
 // Namer makes names that steps and flows may have, each once.

@@ -23,8 +23,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Run reads the flows of a folder of transcripts and shows the native flow, with what has no counterpart, or where the
-// document is wrong. "settings" shows what bounds each step instead, and where that was configured.
+// Run reads the flows of a folder of transcripts and shows the native flow, with the fields that have no counterpart,
+// or the place of an error. "settings" shows the limits of each step instead, and where they were configured.
 func Run(t *testing.T, dir string) {
 	t.Helper()
 	datadriven.Walk(t, dir, func(t *testing.T, path string) {
@@ -49,7 +49,7 @@ func converted(t testing.TB, doc *flow.Document) string {
 		fmt.Fprintf(&b, "note: %d:%d: %s\n", n.Pos.Line, n.Pos.Col, n.Msg)
 	}
 	text, err := flow.Encode(doc)
-	if doc.Chain != nil { // the one thing that native words do not say
+	if doc.Chain != nil { // the only information that native words lack
 		if err == nil {
 			t.Fatal("a chain of runs is written in native words")
 		}
@@ -108,7 +108,7 @@ func bound(t testing.TB, doc *flow.Document, places bool) string {
 	return b.String()
 }
 
-// Fields holds the schema of a form against its reader: each knows the fields that the other knows.
+// Fields compares the schema of a form with its reader: each must know the fields of the other.
 func Fields(t *testing.T, form flow.Form) {
 	t.Helper()
 	var schema struct {
@@ -205,7 +205,7 @@ func flows(t testing.TB, dir string) [][]byte {
 	return out
 }
 
-// knownKeys reads the keys out of the refusal of one that resembles none.
+// knownKeys reads the known keys out of the error for an unknown one.
 func knownKeys(t *testing.T, read func(any) error) []string {
 	t.Helper()
 	_, list, ok := strings.Cut(read(map[string]any{"?": 1}).Error(), "; use ")
@@ -215,8 +215,8 @@ func knownKeys(t *testing.T, read func(any) error) []string {
 	return strings.Split(strings.ReplaceAll(list, " or ", ", "), ", ")
 }
 
-// Fuzz reads anything in the words of a form: it does not panic, every error has its place, and what is accepted can be
-// written in native words, which bound the same.
+// Fuzz reads any text in the words of a form: it does not panic, every error has its place, and an accepted text can be
+// written in native words with the same limits.
 func Fuzz(f *testing.F, dir string) {
 	f.Helper()
 	for _, src := range flows(f, dir) {

@@ -1,5 +1,5 @@
-// Package handlers reads the file that says what the executors or handlers of another system are here: a command, a
-// request, or a worker's function.
+// Package handlers reads the file that defines the executors or handlers of another system: a command, a request, or a
+// worker's function.
 //
 //	handlers:
 //	  charge: {exec: {command: [./charge.sh]}}
@@ -22,18 +22,19 @@ type Handler struct {
 	kind  string
 	value tree.Value
 	file  *form.File
-	// Flow is the name of what the handler runs as a flow; Wait says that it waits for an event.
+	// Flow is the name of the flow that the handler runs; Wait means that it waits for an event.
 	Flow string
 	Wait bool
-	// Suspends says that what the handler runs may answer that the task waits for an event.
+	// Suspends means that the handler may answer that the task waits for an event.
 	Suspends bool
 	Pos      tree.Pos
 }
 
-// suspends is the key of a handler whose answer may be that its task waits. It stands beside what the handler runs.
+// suspends is the key of a handler whose answer may be that its task waits. It can be combined with any kind of
+// handler.
 const suspends = "suspends"
 
-// Read reads the file. kinds are further ones that the system allows: flow, wait; and suspends, which is none.
+// Read reads the file. kinds are further kinds that the system allows: flow and wait; and suspends, which is an option.
 func Read(f *form.File, kinds ...string) map[string]*Handler {
 	out := map[string]*Handler{}
 	root := f.Root()
@@ -107,8 +108,8 @@ func Nearest(name string, all map[string]*Handler) string {
 	return nearest.Hint(name, slices.Sorted(maps.Keys(all)))
 }
 
-// Action makes a step's action. input is an expression for what the handler is given: a process reads it as JSON from
-// its standard input, a request carries it as its body, a function takes it as its input.
+// Action makes a step's action. input is an expression for the handler's input: a process reads it as JSON from its
+// standard input, a request has it as its body, a function takes it as its input.
 func (h *Handler) Action(input string) flow.Action {
 	v := h.value
 	data := flow.V("${{ " + input + " }}")
@@ -140,7 +141,7 @@ func (h *Handler) Action(input string) flow.Action {
 	return a
 }
 
-// plain takes a value out of its file: its places are not the flow's.
+// plain removes a value from its file: its places are not the flow's.
 func plain(v tree.Value) tree.Value {
 	if v.IsZero() {
 		return v
@@ -148,12 +149,12 @@ func plain(v tree.Value) tree.Value {
 	return flow.V(v.Any())
 }
 
-// Output gives the expression of what a step with the handler returned; nil where it did not come to that.
+// Output gives the expression for the result of a step with the handler, nil if it did not get that far.
 func (h *Handler) Output(step string) string {
 	return h.Returned("steps[" + form.Expr(step) + "].output")
 }
 
-// Returned gives the expression of what the handler returned, of one for the output of its attempt.
+// Returned gives the expression for the handler's result, from one for the output of its attempt.
 func (h *Handler) Returned(output string) string {
 	if h.kind == "http" {
 		return output + "?.json"

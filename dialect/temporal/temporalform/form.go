@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/nearest"
 )
 
-// Form returns Temporal's words for flow files, which stand below the key temporal.
+// Form returns Temporal's words for flow files, which are below the key temporal.
 func Form() flow.Form {
 	return flow.Form{
 		Key: "temporal", Kinds: []string{"exec", "http", "task", "noop", "fail"}, Schema: schema,
@@ -130,7 +130,7 @@ var workflowRest = without{
 // reuseKeys are the policies for a start whose workflow id has a run already.
 var reuseKeys = []string{"workflowIdReusePolicy", "workflowIdConflictPolicy"}
 
-// readReuse reads them. Here as by default there, a run that is open is in the way, and one that has ended is not.
+// readReuse reads them. Here, as by default there, an open run blocks the start, and a closed one does not.
 func readReuse(f *decode.Fields) []flow.Note {
 	var out []flow.Note
 	for _, field := range []struct {
@@ -181,7 +181,7 @@ func (w without) keys() []string {
 	return keys
 }
 
-// notes tells those that are given.
+// notes records the given ones as notes.
 func (w without) notes(f *decode.Fields, under ...string) []flow.Note {
 	var out []flow.Note
 	for _, field := range w {

@@ -38,9 +38,9 @@ func Policy(v any) (policy.Policy, error) {
 	return p, nil
 }
 
-// activity bounds an activity by four timeouts. Its server fills in those that are not given and cuts those that
-// are longer than an outer one: schedule-to-start and start-to-close to schedule-to-close, a heartbeat timeout to
-// start-to-close, all of them to the run. What is as long as its outer one never fires by itself and is left out here.
+// activity bounds an activity by four timeouts. Its server fills in missing timeouts and shortens those that are longer
+// than an outer one: schedule-to-start and start-to-close to schedule-to-close, a heartbeat timeout to start-to-close,
+// all of them to the run. A timeout as long as its outer one never fires itself and is left out here.
 func activity(f *decode.Fields) policy.Policy {
 	retry, never, err := readRetry(f.Value("retryPolicy"))
 	f.Keep("retryPolicy", err)
@@ -63,7 +63,7 @@ func activity(f *decode.Fields) policy.Policy {
 	return p
 }
 
-// readLimit reads one timeout. It returns nil where the timeout is absent, zero, or not shorter than the outer one.
+// readLimit reads one timeout. It returns nil if the timeout is absent, zero, or not shorter than the outer one.
 func readLimit(f *decode.Fields, key string, retry bool, outer *policy.Limit) *policy.Limit {
 	after := readDuration(f, key)
 	if after == 0 || outer != nil && after >= outer.After {
@@ -72,8 +72,8 @@ func readLimit(f *decode.Fields, key string, retry bool, outer *policy.Limit) *p
 	return &policy.Limit{After: after, Retry: retry, Origin: key}
 }
 
-// readRetry retries without end unless told otherwise; zero stands for a field's default. never are the timeouts
-// that the policy lists as not retryable. Where there is one attempt only, what the others say is not looked at.
+// readRetry retries without end unless told otherwise; a zero means the default of a field. never are the timeouts that
+// the policy lists as not retryable. If there is only one attempt, the other fields are ignored.
 func readRetry(v any) (r *policy.Retry, never []string, err error) {
 	v = numbers(v, "maximumAttempts", "backoffCoefficient")
 	f := decode.Read(v, "initialInterval", "backoffCoefficient", "maximumInterval", "maximumAttempts",
@@ -106,7 +106,7 @@ func readRetry(v any) (r *policy.Retry, never []string, err error) {
 	return r, never, f.Err()
 }
 
-// timeouts may stand behind TemporalTimeout: among the types that are not retried. The first two are retried
+// timeouts may be represented by TemporalTimeout among the types that are not retried. The first two are retried
 // otherwise.
 var timeouts = []string{"StartToClose", "Heartbeat", "ScheduleToStart", "ScheduleToClose"}
 
@@ -133,8 +133,8 @@ func delays(f *decode.Fields, r *policy.Retry) {
 	}
 }
 
-// numbers returns the mapping v in which the texts of the named fields are numbers, where they are JSON's: the JSON of
-// its protocol may have a number as a text, as in "100". Any other text stays as it is, and is refused later.
+// numbers returns the mapping v with the texts of the named fields replaced by numbers, if they are JSON numbers: in
+// its protocol's JSON a number may be a text, as in "100". Any other text stays as it is, and is refused later.
 func numbers(v any, keys ...string) any {
 	fields, ok := v.(map[string]any)
 	if !ok {
@@ -153,10 +153,10 @@ func numbers(v any, keys ...string) any {
 	return read
 }
 
-// jsonNumber matches a number as JSON writes it, and nothing else that Go would read as one, such as 1_000 and Inf.
+// jsonNumber matches a number of JSON, and nothing else that Go would read as one, such as 1_000 and Inf.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$`)
 
-// typescript matches a duration as the options of its TypeScript SDK have it, such as "1 week" and "1.5 hours".
+// typescript matches a duration in the options of its TypeScript SDK, such as "1 week" and "1.5 hours".
 var typescript = regexp.MustCompile(`^(\d+(?:\.\d+)?|\.\d+) *([A-Za-z]+)$`)
 
 // parseTypescript reads such a duration. Its units are Pawl's, in letters of any case, and weeks and years.
@@ -184,8 +184,8 @@ func parseTypescript(text string) (time.Duration, bool) {
 	return time.Duration(math.Round(amount)), err == nil && amount < math.MaxInt64
 }
 
-// readDuration reads Pawl's grammar, Go's ("1.5s", as the JSON of its protocol has it), that of its TypeScript SDK, and
-// a number of milliseconds; absent is zero.
+// readDuration reads Pawl's grammar, Go's ("1.5s", as in its protocol's JSON), that of its TypeScript SDK, and a number
+// of milliseconds; a missing one is zero.
 func readDuration(f *decode.Fields, key string) time.Duration {
 	text, ok := f.Value(key).(string)
 	if !ok {

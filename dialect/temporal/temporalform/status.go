@@ -50,8 +50,8 @@ func StepStatus(s *core.Step) string {
 
 // RetryState returns Temporal's word for the reason why an activity is tried again, or is not; "" where it has none.
 //
-// RETRY_STATE_TIMEOUT is said of an activity whose next attempt would not fit into its time. A timeout after which
-// there is no retry, schedule-to-close among them, is a failure that is not retryable.
+// RETRY_STATE_TIMEOUT is for an activity whose next attempt would not fit into its time. A timeout that is not followed
+// by a retry, such as schedule-to-close, is a failure that is not retryable.
 func RetryState(s *core.Step) string {
 	if s.Phase == core.StepBackingOff {
 		return "RETRY_STATE_IN_PROGRESS"

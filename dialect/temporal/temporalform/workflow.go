@@ -18,7 +18,7 @@ var workflowBounds = []string{
 	"workflowStartDelay", "startDelay",
 }
 
-// WorkflowOptions is what bounds, repeats and delays the runs of a Temporal workflow.
+// WorkflowOptions limits, repeats and delays the runs of a Temporal workflow.
 type WorkflowOptions struct {
 	Execution, Run *policy.Limit
 	Task           time.Duration // 0: the default, 10s
@@ -37,8 +37,8 @@ func ReadWorkflow(v any) (WorkflowOptions, *decode.Fields) {
 	return workflow(f), f
 }
 
-// workflow reads what bounds the runs. The run timeout is cut to the execution timeout, which ends the run by itself,
-// so it is left out where it is not shorter.
+// workflow reads what bounds the runs. The run timeout is shortened to the execution timeout, which ends the run
+// itself, so it is left out unless it is shorter.
 func workflow(f *decode.Fields) WorkflowOptions {
 	var w WorkflowOptions
 	w.Execution = readLimit(f, "workflowExecutionTimeout", false, nil)
@@ -67,7 +67,7 @@ func workflow(f *decode.Fields) WorkflowOptions {
 	return w
 }
 
-// readCron reads a cron expression, before which a time zone may stand: CRON_TZ=Asia/Tokyo 0 9 * * *.
+// readCron reads a cron expression, which may begin with a time zone: CRON_TZ=Asia/Tokyo 0 9 * * *.
 func readCron(f *decode.Fields) (schedule, zone string) {
 	const key = "cronSchedule"
 	schedule = strings.TrimSpace(f.Text(key))

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Form returns Zart's words for flow files, which stand below the key zart.
+// Form returns Zart's words for flow files, which are below the key zart.
 func Form() flow.Form {
 	return flow.Form{
 		Key: "zart", Kinds: []string{"flow", "wait", "exec", "http", "task", "noop", "fail"}, Schema: schema,
@@ -23,7 +23,7 @@ func Form() flow.Form {
 //go:embed schema.json
 var schema []byte
 
-// readStep reads a step's attributes. Those of an event wait are its timeout alone.
+// readStep reads a step's attributes. An event wait has only a timeout.
 func readStep(fields any, kind string) (flow.Settings, []flow.Note, error) {
 	if kind != "wait" {
 		p, err := Policy(fields)

@@ -1,6 +1,6 @@
 // Command objectserver is a small object store that misbehaves on purpose: every object's first upload is answered with
-// 503 and Retry-After, the second hangs, the third loses its connection half-way, and the fourth is taken. It listens
-// on loopback, keeps objects in memory and leaves by itself when nobody has asked for anything for a while.
+// 503 and Retry-After, the second hangs, the third loses its connection half-way, and the fourth is accepted. It
+// listens on loopback, keeps objects in memory and exits when there was no request for a while.
 package main
 
 import (
@@ -44,7 +44,7 @@ func main() {
 	}
 }
 
-// background starts this program again in a session of its own and returns when that answers. It takes nothing of the
+// background starts this program again in a new session and returns when that process answers. It takes nothing of the
 // caller's environment along, so it does not count as the caller's work.
 func background(listen string, idle time.Duration) error {
 	if answers(listen) {

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// ownSession lets the server outlive the process group of whoever started it.
+// ownSession makes the server outlive the process group of the process that started it.
 func ownSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

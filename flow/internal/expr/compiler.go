@@ -6,16 +6,16 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// Compiler compiles what stands in one document, and reports what is wrong with it.
+// Compiler compiles the expressions of one document, and reports their errors.
 type Compiler struct {
 	Language *Language
 	Source   *tree.Source
 	// Report is called for each problem.
 	Report func(at tree.Pos, hint, format string, args ...any)
-	// Uses is called for each step that an expression names. The name stands at an offset in a text.
+	// Uses is called for each step that an expression names. The name is at an offset in a text.
 	Uses func(step StepUse, in *tree.Node, offset int)
-	// Refers is called for each placeholder to a secret or a variable of the environment. It returns what is wrong with
-	// it.
+	// Refers is called for each placeholder to a secret or a variable of the environment. It returns the error, if
+	// there is one.
 	Refers func(kind byte, name string) (problem, hint string)
 }
 
@@ -23,8 +23,8 @@ type Compiler struct {
 const EndIt = `end it with }}; if it has a #, put the text into quotes, since YAML ends it at " #"; ` +
 	`$${{ stands for the characters themselves`
 
-// Template compiles data in whose texts expressions may stand. vars are the variables they may name; texts asks that
-// every scalar be written as a text. It returns nil for what is absent.
+// Template compiles data whose texts may contain expressions. vars are the variables they may name; texts means that
+// every scalar is written as a text. It returns nil for an absent node.
 func (c *Compiler) Template(n *tree.Node, vars Vars, texts bool) *Template {
 	if n == nil {
 		return nil
@@ -105,8 +105,8 @@ func (c *Compiler) TextList(n *tree.Node, vars Vars) *Template {
 	return c.Template(n, vars, true)
 }
 
-// Condition compiles a text that is an expression as a whole, with or without ${{ }} around it. It returns nil where
-// that is wrong.
+// Condition compiles a text that is an expression as a whole, with or without ${{ }} around it. It returns nil if that
+// is wrong.
 func (c *Compiler) Condition(n *tree.Node, vars Vars) *Program {
 	text, offset := n.Text, 0
 	if whole, ok := wholeExpression(n); ok {
@@ -174,7 +174,7 @@ func (o *Object) Add(name string, t *Template) {
 	}
 }
 
-// Text adds a field that is a text whatever it evaluates to, or a list or mapping of such.
+// Text adds a field whose value is always a text, or a list or mapping of texts.
 func (o *Object) Text(name string, v tree.Value) {
 	o.Add(name, o.compiler.Template(tree.NodeOf(v), o.vars, true))
 }

@@ -28,7 +28,7 @@ func Decode(data []byte) (any, error) {
 }
 
 // plain replaces the numbers in decoded JSON. A whole number that does not fit into 64 bits stays as it is written: it
-// is passed on with all its digits, and nothing calculates with it.
+// is passed on with all its digits, but cannot be used in calculations.
 func plain(v any) any {
 	switch v := v.(type) {
 	case json.Number:

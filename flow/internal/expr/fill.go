@@ -16,16 +16,16 @@ var errFilled = fmt.Errorf("parameters make texts of more than %d MiB", maxFille
 
 // Filler puts values in the place of parameters, which texts name as with.NAME in expressions.
 type Filler struct {
-	// Value returns the value of a parameter; nil: there is none, which was reported at the place of the text.
+	// Value returns the value of a parameter, or nil if there is none, which was reported at the place of the text.
 	Value  func(name string, in *tree.Node) *tree.Node
 	filled int
 }
 
-// withName is what stands before the name of a parameter.
+// withName is the text before the name of a parameter.
 const withName = "with"
 
-// Fill returns the data with the values of parameters in it. A text that is a parameter and nothing else becomes its
-// value, whatever that is; elsewhere the value becomes a part of the expression.
+// Fill returns the data with the parameters replaced by their values. A text that is only a parameter becomes its
+// value, of whatever type; elsewhere the value becomes a part of the expression.
 func (f *Filler) Fill(n *tree.Node) (*tree.Node, error) {
 	switch n.Kind {
 	case tree.List:
@@ -97,7 +97,7 @@ func (f *Filler) text(n *tree.Node) (*tree.Node, error) {
 	return f.changed(n, b.String())
 }
 
-// changed returns the node with another text. Its place is where the text as it was written begins.
+// changed returns the node with another text. Its place is the beginning of the text as it was written.
 func (f *Filler) changed(n *tree.Node, text string) (*tree.Node, error) {
 	if text == n.Text {
 		return n, nil
@@ -108,8 +108,8 @@ func (f *Filler) changed(n *tree.Node, text string) (*tree.Node, error) {
 	return &tree.Node{Kind: tree.Text, Pos: n.Pos, Text: text}, nil
 }
 
-// spliced reports whether a value can stand in a text as it is written: it has expressions of its own, and its end
-// does not change what follows.
+// spliced reports whether a value can be inserted into a text as it is written: it has expressions of its own, and its
+// end does not change the text after it.
 func spliced(value string) bool { return HasExpression(value) && !strings.HasSuffix(value, "$") }
 
 // parameter returns the name in an expression that is a parameter and nothing else.
@@ -118,7 +118,7 @@ func parameter(text string) (name string, ok bool) {
 	return name, ok && name != "" && word(name, 0) == len(name)
 }
 
-// expression puts values into an expression. What stands in quotes stays as it is.
+// expression puts values into an expression. Quoted text stays as it is.
 func (f *Filler) expression(text string, in *tree.Node) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {
@@ -223,7 +223,7 @@ func writtenText(n *tree.Node) string {
 	return strings.Join(texts, " + ")
 }
 
-// textOf implements the function string. Its texts are those of the library, since stored runs depend on them. A
+// textOf implements the function string. Its texts are those of the library, because stored runs depend on them. A
 // value that is not data, such as a time zone, has none: Go would print an address, which differs each time.
 func textOf(args ...any) (any, error) {
 	if _, err := writtenAs(args[0]); err != nil {

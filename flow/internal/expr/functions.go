@@ -14,9 +14,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// functions are fail(text), with which an expression refuses what it was given, and replacements for functions of the
-// library: they walk over a map in a fixed order, because a flow must decide the same each time, they limit the
-// length of texts, and they write values as JSON in the way in which a step's input is written.
+// functions are fail(text), with which an expression refuses its input, and replacements for functions of the library:
+// they visit a map in a fixed order, because a flow must decide the same each time, they limit the length of texts, and
+// they write values as JSON in the way in which a step's input is written.
 var functions = []struct {
 	name  string
 	call  func(...any) (any, error)
@@ -178,7 +178,7 @@ func TypeName(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// nameOfType returns the TypeName of a type for which there is no value yet.
+// nameOfType returns the TypeName of a type without a value of it.
 func nameOfType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:

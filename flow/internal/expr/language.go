@@ -1,5 +1,5 @@
-// Package expr is the language of expressions in flow documents: it compiles them, knows which variables may be named
-// where, bounds what an evaluation may cost, and fills data that holds expressions (a [Template]).
+// Package expr is the language of expressions in flow documents: it compiles them, knows which variables are allowed
+// where, limits the cost of an evaluation, and fills data that contains expressions (a [Template]).
 //
 // An expression does not see a clock, chance or the machine it runs on: the same run gives the same value each time
 // it is evaluated.
@@ -8,6 +8,7 @@ package expr
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -25,7 +26,7 @@ import (
 )
 
 const (
-	// maxExpression bounds an expression's text, and with it the recursion of the compiler.
+	// maxExpression limits an expression's text, and with it the recursion of the compiler.
 	maxExpression = 16 << 10
 	// maxExpressionNodes bounds an expression's syntax tree.
 	maxExpressionNodes = 5000
@@ -42,10 +43,11 @@ type Language struct {
 	names    []string // names of the steps, for hints
 	compiled map[key]*result
 
-	// Input is what is known of the input, to find misspelt keys; nil: nothing.
+	// Input is the known shape of the input, to find misspelt keys; nil: nothing is known.
 	Input *Shape
 
-	used usedInput
+	used  usedInput
+	items map[int32]bool // the steps whose items expressions name
 }
 
 type key struct {
@@ -59,19 +61,19 @@ type result struct {
 	problem *Problem
 }
 
-// New returns a language with variables of its own besides those that every document has. Its steps are added by
+// New returns a language with its own variables besides those that every document has. Its steps are added by
 // [Language.AddStep].
 func New(own []string) *Language {
 	return &Language{own: own, steps: map[string]int32{}, compiled: map[key]*result{}}
 }
 
-// AddStep adds a step that expressions may name. number is what a [Scope] is asked for.
+// AddStep adds a step to which expressions may refer. number identifies the step in a [Scope].
 func (l *Language) AddStep(name string, number int32) {
 	l.steps[name] = number
 	l.names = append(l.names, name)
 }
 
-// Step returns the number of a step; false where there is none of that name.
+// Step returns the number of a step; false if there is none of that name.
 func (l *Language) Step(name string) (int32, bool) {
 	number, ok := l.steps[name]
 	return number, ok
@@ -80,11 +82,21 @@ func (l *Language) Step(name string) (int32, bool) {
 // Steps returns the names of the steps in the order in which they were added.
 func (l *Language) Steps() []string { return l.names }
 
+// UsesItems reports whether an expression that was compiled names the items of a step.
+func (l *Language) UsesItems(step int32) bool { return l.items[step] }
+
+func (l *Language) nameItems(step int32) {
+	if l.items == nil {
+		l.items = map[int32]bool{}
+	}
+	l.items[step] = true
+}
+
 // Clone returns the same language with a memory of its own: programs are shared by many runs, and compiling adds to the
 // memory.
 func (l *Language) Clone() *Language {
 	clone := *l
-	clone.compiled, clone.used = map[key]*result{}, usedInput{}
+	clone.compiled, clone.used, clone.items = map[key]*result{}, usedInput{}, maps.Clone(l.items)
 	return &clone
 }
 
@@ -98,6 +110,7 @@ type Program struct {
 
 	absent []string // keys of the input it names that may not be there: input.dir
 	asked  []string // those it asks for before it uses them
+	unsure []string // those that must be true or false
 }
 
 // Text returns the expression.
@@ -120,7 +133,7 @@ type StepUse struct {
 	items bool // the expression names the step's items
 }
 
-// Problem is what is wrong with an expression, and at which byte of it.
+// Problem is an error of an expression, and the byte at which it is.
 type Problem struct {
 	Offset    int
 	Msg, Hint string
@@ -165,14 +178,14 @@ func (l *Language) compileNew(text string, allowed Vars, truth bool) (*Program, 
 		}
 	}
 	env := n.environment()
-	// The library checks an expression once more after each rewriting, and then passes over what stands in a call whose
-	// type it knows. So all of it is checked as it was written.
+	// The library checks an expression once more after each rewriting, and then skips the arguments of a call whose
+	// type it knows. So the whole expression is checked as it was written.
 	if _, err = checker.Check(tree, newConfig(env)); err != nil {
-		return nil, l.unknownName(problemOf(text, err), allowed)
+		return nil, l.unknownName(text, problemOf(text, err), allowed)
 	}
 	p.code, err = expr.Compile(text, withConfig(env), expr.Patch(&outputs{}))
 	if err != nil {
-		return nil, l.unknownName(problemOf(text, err), allowed)
+		return nil, l.unknownName(text, problemOf(text, err), allowed)
 	}
 	if typ := p.code.Node().Type(); truth && typ != nil && typ.Kind() != reflect.Bool &&
 		typ.Kind() != reflect.Interface {
@@ -182,20 +195,22 @@ func (l *Language) compileNew(text string, allowed Vars, truth bool) (*Program, 
 }
 
 // unknownName adds to the problem of a name that does not exist which one may be meant.
-func (l *Language) unknownName(bad *Problem, allowed Vars) *Problem {
+func (l *Language) unknownName(text string, bad *Problem, allowed Vars) *Problem {
 	if name, ok := strings.CutPrefix(bad.Msg, "unknown name "); ok && bad.Hint == "" {
 		known := l.known(allowed)
-		if own := others[name]; slices.Contains(known, own) {
+		own := others[name]
+		switch after := text[min(bad.Offset+len(name), len(text)):]; {
+		case strings.HasPrefix(strings.TrimSpace(after), "("):
+			bad.Hint = called(name)
+		case slices.Contains(known, own):
 			bad.Hint = "write " + own
-		} else {
+		}
+		if bad.Hint == "" {
 			bad.Hint = nearest.Hint(name, known)
 		}
 	}
 	return bad
 }
-
-// others are names that other systems give to variables, with the name here.
-var others = map[string]string{"matrix": "item", "needs": "steps", "tasks": "steps", "params": "input"}
 
 // known lists the variables that may be named.
 func (l *Language) known(allowed Vars) []string {

@@ -16,7 +16,7 @@ import (
 const memberName = "$member"
 
 // outputs rewrites steps.a.output.key, so that a key which is not there is an error and not an empty value: else a
-// misspelt key would end up as "" in a command. A key may be missing where the expression says so: before ??, after ?.
+// misspelt key would end up as "" in a command. A key may be missing if the expression allows it: before ??, after ?.
 // and where it is compared with nil.
 type outputs struct{}
 
@@ -42,7 +42,7 @@ func (o *outputs) Visit(at *ast.Node) {
 	}
 }
 
-// ofOutput reports whether the value is what a step returned, or a part of it.
+// ofOutput reports whether the value is a step's output, or a part of it.
 func ofOutput(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.CallNode:
@@ -88,7 +88,7 @@ func relax(at *ast.Node) {
 	}
 }
 
-// mayBeMissing lets each part of a chain of keys be missing, as if it were written with ?. throughout.
+// mayBeMissing allows each part of a chain of keys to be missing, as if it were written with ?. throughout.
 func mayBeMissing(at *ast.Node) {
 	if _, ok := (*at).(*ast.MemberNode); !ok {
 		return

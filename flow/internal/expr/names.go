@@ -33,10 +33,13 @@ func (n *names) Visit(at *ast.Node) {
 		n.declared[at.Name] = true
 	case *ast.MemberNode:
 		n.member(at)
+	case *ast.CallNode:
+		n.call(at)
 	case *ast.BinaryNode:
 		n.asked(at)
 		n.input.in(at)
 	}
+	n.truths(*at)
 }
 
 func (n *names) identifier(at *ast.IdentifierNode) {
@@ -109,6 +112,7 @@ func (n *names) items(at *ast.MemberNode) {
 		for i := range n.program.steps {
 			if n.program.steps[i].Name == name.Value {
 				n.program.steps[i].items = true
+				n.language.nameItems(n.program.steps[i].Number)
 			}
 		}
 	}
@@ -148,7 +152,7 @@ func (n *names) finish() *Problem {
 	return n.bad
 }
 
-// environment gives the types of what the expression names.
+// environment gives the types of the variables of the expression.
 func (n *names) environment() types.Map {
 	env := types.Map{loopName: types.TypeOf(func() bool { return true })}
 	for i, v := range variables {

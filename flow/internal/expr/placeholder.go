@@ -14,7 +14,7 @@ const (
 	RefersEnv    = 'e'
 )
 
-// placeholder stands for what only the worker knows that executes a task.
+// placeholder represents a value that only the worker knows that executes a task.
 type placeholder struct {
 	kind byte
 	name string
@@ -23,7 +23,8 @@ type placeholder struct {
 // placeholders matches an expression that is one placeholder.
 var placeholders = regexp.MustCompile(`^(secrets|env)(?:\.([A-Za-z_][A-Za-z0-9_]*)|\[(?:'([^'\\]+)'|"([^"\\]+)")\])$`)
 
-// placeholder returns the placeholder that a part of a text is; nil: it is none, or it is wrong, which is reported.
+// placeholder returns the placeholder that a part of a text is, or nil if it is not one, or is wrong, which is
+// reported.
 func (c *Compiler) placeholder(n *tree.Node, part segment, vars Vars) *placeholder {
 	if !part.expression || vars&VarPlaceholders == 0 {
 		return nil
@@ -42,7 +43,7 @@ func (c *Compiler) placeholder(n *tree.Node, part segment, vars Vars) *placehold
 	return r
 }
 
-// knows reports whether a document has a variable of its own by that name.
+// knows reports whether a document has its own variable of that name.
 func (l *Language) knows(name string) bool {
 	for _, own := range l.own {
 		if own == name {
@@ -52,7 +53,7 @@ func (l *Language) knows(name string) bool {
 	return false
 }
 
-// checkPlaceholder explains a placeholder that stands where it cannot be one.
+// checkPlaceholder reports a placeholder where none is allowed.
 func (n *names) checkPlaceholder(at *ast.IdentifierNode) {
 	if (at.Value != "secrets" && at.Value != "env") || n.language.knows(at.Value) || n.declared[at.Value] {
 		return

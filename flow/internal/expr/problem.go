@@ -62,6 +62,7 @@ func problemOf(text string, err error) *Problem {
 		}
 	case strings.Contains(bad.Msg, "time.Time is not callable"):
 		bad.Msg, bad.Hint = "now is a value, not a function", "write now"
+	case asOperator(text, bad):
 	case bad.Msg == `unexpected token Operator(":")` && strings.Contains(text, "{"):
 		bad.Hint = "within map, filter and the like an object stands in parentheses: ({key: #})"
 	default:
@@ -70,7 +71,7 @@ func problemOf(text string, err error) *Problem {
 	return bad
 }
 
-// inWords puts what the library says of Go's types in the words of flow files.
+// inWords replaces the library's words for Go's types by those of flow files.
 func inWords(msg string) string {
 	if m := wrongCall.FindStringSubmatch(msg); m != nil {
 		return fmt.Sprintf("%s takes %s, not %s", m[3], typeWord(m[2]), typeWord(m[1]))

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// Shape is what is known of a value before there is one: the keys that it may have. nil: nothing is known.
+// Shape is what is known about a value before it exists: the keys that it may have. nil: nothing is known.
 type Shape struct {
 	path   string // how it is reached: input.address
 	keys   []string
@@ -28,7 +28,7 @@ var open = []string{
 }
 
 // ShapeOf reads from a JSON Schema which keys a value may have. JSON Schema itself allows more keys than the properties
-// list; where an expression uses one, it is misspelt, unless the schema says additionalProperties: true.
+// list; a key that an expression uses must be listed, unless the schema says additionalProperties: true.
 func ShapeOf(path string, schema *tree.Node) *Shape {
 	if schema == nil || schema.Kind != tree.Mapping {
 		return nil
@@ -60,13 +60,13 @@ func ShapeOf(path string, schema *tree.Node) *Shape {
 	return s
 }
 
-// requires reports whether a schema says that a key must be there.
+// requires reports whether a key is required by a schema.
 func requires(schema *tree.Node, key string) bool {
 	required := schema.Get("required")
 	return required != nil && slices.ContainsFunc(required.Items, func(n *tree.Node) bool { return n.Text == key })
 }
 
-// Unknown calls report for each key that stands in a value and that the value cannot have, in a fixed order.
+// Unknown calls report for each key in a value that is not allowed, in a fixed order.
 func (s *Shape) Unknown(path string, v any, report func(path, hint string)) {
 	if s == nil {
 		return
@@ -102,7 +102,7 @@ func (s *Shape) hint(key string) string {
 	return "known are " + listed(s.keys)
 }
 
-// shape returns what is known of the value of an expression.
+// shape returns the known shape of an expression's value.
 func (n *names) shape(at ast.Node) *Shape {
 	switch at := at.(type) {
 	case *ast.IdentifierNode:
@@ -122,26 +122,6 @@ func (n *names) shape(at ast.Node) *Shape {
 		return s.items
 	}
 	return nil
-}
-
-// notTruth returns what is wrong with a condition whose value is never true or false, as the input's schema says.
-func (n *names) notTruth(at ast.Node) *Problem {
-	s := n.shape(at)
-	if s == nil || s.kind == "" || s.kind == "boolean" {
-		return nil
-	}
-	word, hint := s.kind, ""
-	switch s.kind {
-	case "string":
-		word, hint = "a text", "write "+n.program.text+" != ''"
-	case "integer", "number":
-		word, hint = "a number", "write "+n.program.text+" != 0"
-	case "array":
-		word, hint = "a list", "write len("+n.program.text+") > 0"
-	case "object":
-		word = "an object"
-	}
-	return &Problem{Msg: "a condition is true or false, this is " + word, Hint: hint}
 }
 
 // checkKey reports a key that the input cannot have. What ?. asks for may be missing.
@@ -168,8 +148,8 @@ func (n *names) checkKey(at *ast.MemberNode) {
 	n.fail(key.Location().From, hint, "%s has no key %q", s.path, key.Value)
 }
 
-// asked notes which keys of the input an expression asks for before it uses them: those on the left of ??, compared
-// with nil, or looked for with in.
+// asked notes which keys of the input an expression checks before it uses them: those on the left of ??, compared with
+// nil, or tested with in.
 func (n *names) asked(at *ast.BinaryNode) {
 	_, nothing := at.Right.(*ast.NilNode)
 	switch key, isKey := at.Left.(*ast.StringNode); {

@@ -17,7 +17,7 @@ import (
 // quoteName is the function that makes one word for a shell of a value.
 const quoteName = "q"
 
-// quote writes a value as a word that a POSIX shell reads as it is, and a list as several such words.
+// quote writes a value as a word that a POSIX shell reads unchanged, and a list as several such words.
 func quote(args ...any) (any, error) { return joined(args[0], " ", quoteText) }
 
 // joined writes a value, or the items of a list with a separator between them.
@@ -51,11 +51,11 @@ func quoteText(v any) (string, error) {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'", nil
 }
 
-// useQuote is what to do about an expression that is not safe in a shell's text.
+// useQuote is the advice about an expression that is not safe in a shell's text.
 const useQuote = `write ${{ q(…) }}, which quotes it, or give it by env: and use "$NAME"`
 
-// Shell compiles the text of a shell. What an expression says must not be run: each is quoted by q, and stands where a
-// quoted word means itself. Literal text is not looked at further.
+// Shell compiles the text of a shell. The value of an expression must not be run: each is quoted by q, and used where a
+// quoted word is only a value. Literal text is not looked at further.
 func (c *Compiler) Shell(n *tree.Node, vars Vars) *Template {
 	t := c.Template(n, vars, true)
 	if n == nil || n.Kind != tree.Text || !HasExpression(n.Text) {
@@ -89,7 +89,7 @@ func (c *Compiler) Shell(n *tree.Node, vars Vars) *Template {
 		words = append(words, part)
 	}
 	// /bin/sh may be any POSIX shell, and is often Bash: the words must be safe for both. A text that only one of them
-	// can read may become another one in the other as soon as a value stands in it.
+	// can read may mean something else to the other once a value is in it.
 	unreadable := func(shell string, err error) *Template {
 		c.Report(n.Pos, "give values by env: instead of expressions, or correct the text",
 			"this text with expressions is not one for %s: %s", shell, shellProblem(err))
@@ -167,8 +167,8 @@ func isPlain(t reflect.Type) bool {
 	}
 }
 
-// wordsIn lists which of the marked words of a shell's text stand where a quoted word means itself: as an argument, as
-// a value that is assigned, as the file of a redirection, in a list or a pattern.
+// wordsIn lists which of the marked words of a shell's text are where a quoted word is only a value: an argument, a
+// value that is assigned, the file of a redirection, an element of a list or a pattern.
 func wordsIn(script, mark string, language syntax.LangVariant) ([]int, error) {
 	file, err := syntax.NewParser(syntax.Variant(language)).Parse(strings.NewReader(script), "")
 	if err != nil {
@@ -196,7 +196,7 @@ func wordsIn(script, mark string, language syntax.LangVariant) ([]int, error) {
 	return safe, nil
 }
 
-// wordAlone reports whether a literal between these nodes is part of a word that quotes can stand in.
+// wordAlone reports whether a literal between these nodes is part of a word in which quotes are allowed.
 func wordAlone(around []syntax.Node) bool {
 	if len(around) < 2 {
 		return false

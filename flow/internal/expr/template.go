@@ -9,13 +9,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// Template is data with expressions in it, compiled.
+// Template is compiled data with expressions in it.
 type Template struct {
 	at     tree.Pos
 	asText bool // the result is written as a text
 	// listOfTexts: it evaluates to a list, whose items are written as texts.
 	listOfTexts bool
-	constant    []byte       // JSON; where it holds no expression
+	constant    []byte       // JSON; set if it contains no expression
 	value       any          // the constant as a Go value
 	expr        *Program     // one expression
 	placeholder *placeholder // one placeholder
@@ -40,7 +40,7 @@ func (t *Template) source() string {
 	return t.expr.text
 }
 
-// Place returns where the template stands.
+// Place returns where the template is.
 func (t *Template) Place() tree.Pos { return t.at }
 
 // Constant returns the JSON of a template without expressions; false for every other.
@@ -67,7 +67,7 @@ func (t *Template) Programs(yield func(*Program)) {
 	}
 }
 
-// Error says why an expression cannot be evaluated, or what is wrong with its value.
+// Error explains why an expression cannot be evaluated, or what is wrong with its value.
 type Error struct {
 	Text string // the expression
 	Msg  string
@@ -172,7 +172,7 @@ func (t *Template) Eval(s Scope) (any, error) {
 	}
 }
 
-// collect makes the object or the list of a template, with what value returns for each of its parts.
+// collect makes the object or the list of a template, from what value returns for each of its parts.
 func (t *Template) collect(value func(*Template) (any, error)) (any, error) {
 	if t.object {
 		object := make(map[string]any, len(t.fields))
@@ -229,7 +229,7 @@ func (t *Template) Text(s Scope) (string, error) {
 	return text, nil
 }
 
-// errNull is returned where a text would have a hole: an empty word in a command is another command.
+// errNull is returned because a text would have a gap: an empty word in a command makes another command.
 var errNull = errors.New("it is null, not a text; where the value may be missing, add ?? and a default")
 
 // writtenAs returns the text of a value. Null has none.

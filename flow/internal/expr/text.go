@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/tree"
 )
 
-// segment is a part of a text: characters that stand for themselves, or an expression.
+// segment is a part of a text: literal characters, or an expression.
 type segment struct {
 	text       string
 	expression bool
@@ -15,8 +15,8 @@ type segment struct {
 
 const opening = "${{"
 
-// segments cuts a text at its expressions. $${{ stands for ${{ itself. open is the place of one that does not end, or
-// -1.
+// segments cuts a text at its expressions. $${{ is an escape for ${{ itself. open is the position of an expression that
+// does not end, or -1.
 func segments(text string) (parts []segment, open int) {
 	var literal strings.Builder
 	flush := func() {
@@ -81,7 +81,7 @@ func closing(text string, from int) int {
 	return -1
 }
 
-// HasExpression reports whether an expression stands in a text.
+// HasExpression reports whether a text contains an expression.
 func HasExpression(text string) bool { return strings.Contains(text, opening) }
 
 // IsExpression reports whether a text is one expression and nothing else.

@@ -31,9 +31,9 @@ func escapeText(v any) (string, error) {
 	return strings.ReplaceAll(url.QueryEscape(text), "+", "%20"), nil
 }
 
-// URL compiles the address of a request. The value of an expression must not change more of it than its own part: one
-// at the beginning is an address, one that names the host is looked at when its value is known, and all behind it are
-// numbers or escaped by u.
+// URL compiles the address of a request. The value of an expression must not change more of it than its own part: an
+// expression at the beginning is an address, one that names the host is checked when its value is known, and all later
+// ones are numbers or escaped by u.
 func (c *Compiler) URL(n *tree.Node, vars Vars) *Template {
 	t := c.Template(n, vars, true)
 	if n == nil || n.Kind != tree.Text || t.parts == nil {
@@ -70,7 +70,7 @@ func hostIsOpen(before string) bool {
 	return ok && !strings.ContainsAny(rest, "/?#")
 }
 
-// hostOnly returns an error if a value that names the host of a URL says more than that.
+// hostOnly returns an error if a value for the host of a URL contains more than that.
 func hostOnly(text string) error {
 	if strings.ContainsAny(text, "/?#\\@ \t\r\n") || text == "" {
 		return errors.New("it stands where a URL has its host, and is none: write host or host:port")

@@ -6,10 +6,10 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// usedInput is what expressions use of the input.
+// usedInput is the part of the input that expressions use.
 type usedInput struct {
 	keys  []string
-	whole int // how often the input stands without a key
+	whole int // how often the input is used without a key
 }
 
 // member notes a key of the input. The visitor has counted the input itself before.
@@ -46,8 +46,8 @@ func (u *usedInput) add(other usedInput) {
 	}
 }
 
-// UsedInput returns the shape of an input with the keys that the expressions compiled so far use, and no others. nil:
-// one of them uses the input as a whole, or a variable of the document's own, which may see all of it.
+// UsedInput returns the shape of an input with exactly the keys that the expressions compiled so far use. nil: one of
+// them uses the input as a whole, or a variable of the document's own, which may see all of it.
 func (l *Language) UsedInput() *Shape {
 	if l.used.whole > 0 || len(l.own) > 0 {
 		return nil

@@ -22,8 +22,8 @@ const (
 	VarRun
 	VarNow
 	VarNotice
-	// VarPlaceholders allows placeholders, which are no variables: secrets.token and env.NAME, each alone. The worker
-	// that executes the task puts in what they stand for.
+	// VarPlaceholders allows placeholders, which are not variables: secrets.token and env.NAME, each alone. The worker
+	// that executes the task replaces them.
 	VarPlaceholders
 )
 
@@ -57,6 +57,7 @@ type Step struct {
 	Items    []*Step  `expr:"items"` // only of a step with forEach, matrix or each, where the expression names them
 	Name     string   `expr:"name"`  // only of an item
 	Index    int      `expr:"index"` // only of a loop, and of a step with each: the item's position
+	Actor    any      `expr:"actor"` // only of a wait that an event ended: who sent it
 }
 
 // Failure is a failure as expressions see it.
@@ -84,7 +85,7 @@ type Run struct {
 	ScheduledAt time.Time `expr:"scheduledAt"`
 }
 
-// Notice is what somebody is told of a run, as expressions see it.
+// Notice is the part of a run that a notice can use in expressions.
 type Notice struct {
 	On      string `expr:"on"` // failure
 	Subject string `expr:"subject"`
@@ -101,6 +102,9 @@ func (v *Step) Fields() map[string]any {
 	out := map[string]any{"phase": v.Phase, "output": v.Output, "attempts": v.Attempts, "failure": v.Failure}
 	if v.Name != "" {
 		out["name"], out["index"] = v.Name, v.Index
+	}
+	if v.Actor != nil {
+		out["actor"] = v.Actor
 	}
 	return out
 }

@@ -20,9 +20,9 @@ var codeOptions = map[string][]string{
 	"cmd": {"/c", "/C", "/k"}, "powershell": {"-c", "-Command", "-command"}, "pwsh": {"-c", "-Command", "-command"},
 }
 
-// Command compiles the program and its arguments: a list of texts, or an expression that evaluates to one. What an
-// expression says is data. So one that stands in a text which the program runs, as in [sh, -c, TEXT], is compiled like
-// the text of a shell, and refused if the program is none.
+// Command compiles the program and its arguments: a list of texts, or an expression that evaluates to one. The value of
+// an expression is data. So an expression in a text which the program runs, as in [sh, -c, TEXT], is compiled like the
+// text of a shell, and refused if the program is not a shell.
 func (c *Compiler) Command(n *tree.Node, vars Vars) *Template {
 	if n == nil || n.Kind != tree.List {
 		return c.TextList(n, vars)

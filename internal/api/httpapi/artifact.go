@@ -23,7 +23,7 @@ func (c *Client) Artifacts(ctx context.Context, run string) (out api.Artifacts, 
 	return out, err
 }
 
-// Artifact implements api.ArtifactReader. Of the artifact it knows the content's size and name alone.
+// Artifact implements api.ArtifactReader. Only the content's size and name of the artifact are set.
 func (c *Client) Artifact(ctx context.Context, run, sha256 string) (io.ReadCloser, api.Artifact, error) {
 	path, err := runPath(run, "artifacts", sha256)
 	if err != nil {
@@ -36,7 +36,7 @@ func (c *Client) Artifact(ctx context.Context, run, sha256 string) (io.ReadClose
 	return res.Body, api.Artifact{Size: res.ContentLength, SHA256: sha256}, nil
 }
 
-// contentAt asks for what is no JSON. The caller closes the body of the answer.
+// contentAt requests content that is not JSON. The caller closes the body of the answer.
 func contentAt(ctx context.Context, c *Client, path string) (*http.Response, error) {
 	res, err := c.send(ctx, http.MethodGet, path, "application/octet-stream, application/problem+json", nil)
 	if err != nil {
@@ -58,7 +58,7 @@ func problemIn(ctx context.Context, c *Client, res *http.Response) error {
 	return readProblem(c.name, res, body)
 }
 
-// Files are those of the attempts that a server's workers have.
+// Files are the files of the attempts of a server's workers.
 type Files struct{ Client *Client }
 
 // TaskFiles is the body of a request that keeps files of an attempt.

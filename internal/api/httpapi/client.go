@@ -26,13 +26,13 @@ type Client struct {
 	base  string // http://host:port, without a slash at its end
 	name  string // the server's name in errors
 	http  *http.Client
-	token string // the token that it shows; empty: none
+	token string // the token that it shows; empty if there is none
 	keys  bool   // starts without a key get one
-	// namespace is the one that it works in; empty: that of its token, or the default one.
+	// the namespace of its requests; empty: that of its token, or the default one.
 	namespace string
 
 	answered atomic.Bool  // the server has answered something
-	shown    atomic.Int64 // the last time that its clock showed, an api.Time; 0: it goes by itself
+	shown    atomic.Int64 // the last time that its clock showed, an api.Time; 0: its clock runs
 }
 
 // NamespaceHeader names the namespace that a request is for, where the caller may work in several.
@@ -43,7 +43,7 @@ var _ api.Service = (*Client)(nil)
 // MaxPage is how many runs one page of a list can have.
 const MaxPage = 1000
 
-// waitAtMost is how long one request of Wait waits. A longer one could be cut by whatever lies between.
+// waitAtMost is how long one request of Wait waits. A longer one could be cut by a proxy on the way.
 const waitAtMost = 30 * time.Second
 
 // Dialer opens a connection to the server.
@@ -66,8 +66,8 @@ func New(address string) (*Client, error) {
 	return &Client{base: base, name: "the server at " + base, http: through(transport(nil))}, nil
 }
 
-// Over returns the client of a server that is reached by a dialer, such as one of a local socket. name says in errors
-// who does not answer.
+// Over returns the client of a server that is reached through a dialer, such as one of a local socket. name identifies
+// the server in errors.
 func Over(name string, dial Dialer) *Client {
 	return &Client{base: "http://pawl", name: name, http: through(transport(dial))}
 }
@@ -99,7 +99,7 @@ func transport(dial Dialer) *http.Transport {
 	return t
 }
 
-// Show makes the client show a token with every request, and trust the certificates of roots; nil: those that the
+// Show makes the client send a token with every request, and trust the certificates of roots; nil: those that the
 // system trusts. Call it before the first request. Errors: CodeInvalid (the token would be sent without encryption to
 // another machine).
 func (c *Client) Show(token string, roots *x509.CertPool) error {
@@ -129,7 +129,7 @@ func isOwnMachine(host string) bool {
 // Through makes the client send its requests through a transport of the caller's. Call it before the first request.
 func (c *Client) Through(t http.RoundTripper) { c.http = through(t) }
 
-// Close gives up the connections that are not in use.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Ready asks the server whether it takes work. Errors: CodeClosed, CodeStalled, CodeCancelled.
@@ -152,14 +152,15 @@ func (c *Client) Start(ctx context.Context, r api.StartRequest) (out api.Started
 	return c.start(ctx, bodyOf(r))
 }
 
-// How often a start is sent again of which nobody knows whether it was taken, and after which time.
+// How often a start is sent again if it is unknown whether it was accepted, and after which time.
 const (
 	startTries = 3
 	startPause = 500 * time.Millisecond
 )
 
-// KeyStarts makes the client give a key to starts that have none, and send them again if nobody knows whether they were
-// taken: the workflow id alone would not keep a short run from being started twice. Call it before the first request.
+// KeyStarts makes the client give a key to starts that have none, and send them again if it is unknown whether they
+// were accepted: the workflow id alone would not keep a short run from being started twice. Call it before the first
+// request.
 func (c *Client) KeyStarts() { c.keys = true }
 
 // start sends a start.
@@ -191,7 +192,7 @@ func (c *Client) StartNamed(ctx context.Context, workflow string, r api.StartReq
 	return c.start(ctx, body)
 }
 
-// Runs implements api.Service. It asks for several pages if q wants more runs than one has.
+// Runs implements api.Service. It requests several pages if q asks for more runs than one page has.
 func (c *Client) Runs(ctx context.Context, q api.Query) (api.Page, error) {
 	wanted := q.Limit
 	q.Limit = min(wanted, MaxPage)
@@ -280,7 +281,7 @@ func values(q api.Query) url.Values {
 	return v
 }
 
-// Wait implements api.Service. It asks again as long as the run goes on.
+// Wait implements api.Service. It asks again until the run has ended.
 func (c *Client) Wait(ctx context.Context, name string) (api.Outcome, error) {
 	path, err := runPath(name, "outcome")
 	if err != nil {
@@ -449,7 +450,7 @@ func exchange(c *Client, req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// broken returns the error of a request that got no answer. Of a change that was sent nobody knows whether it was made.
+// broken returns the error of a request that got no answer. It is unknown whether a change that was sent was made.
 func (c *Client) broken(ctx context.Context, method string, sent bool, err error) error {
 	var cause *url.Error
 	if errors.As(err, &cause) {

@@ -9,11 +9,12 @@ import (
 
 var _ api.Clock = (*Client)(nil)
 
-// ClockHeader tells in every answer of a server what its clock shows, if that stands until somebody moves it.
+// ClockHeader is in every answer of a server whose clock moves only when somebody moves it, and has the time of that
+// clock.
 const ClockHeader = "Pawl-Clock"
 
-// Now returns what the server's clock showed last, if that one stands. It asks the server if that has answered nothing
-// yet. A server that does not answer is no reason to fail: the next request will tell.
+// Now returns the last time that the server's clock showed, if somebody moves it. It asks the server if that has
+// answered nothing yet. A server that does not answer is not an error here: the next request will fail.
 func (c *Client) Now(ctx context.Context) (at api.Time, stands bool) {
 	if !c.answered.Load() {
 		_, _ = c.Clock(ctx)
@@ -22,7 +23,7 @@ func (c *Client) Now(ctx context.Context) (at api.Time, stands bool) {
 	return at, at != 0
 }
 
-// note keeps what an answer tells of the server's clock.
+// note remembers the time of the server's clock from an answer.
 func (c *Client) note(answer http.Header) {
 	c.answered.Store(true)
 	var at api.Time

@@ -14,7 +14,7 @@ const Base = "/api/v1"
 type Action struct {
 	Path      string // the last part of its path
 	Operation string // api.OpCancelGracefully, …
-	Step      bool   // it is about a step
+	Step      bool   // it concerns a step
 	Summary   string
 }
 
@@ -38,8 +38,8 @@ func Actions() []Action {
 	}
 }
 
-// OperationOf returns the operation that the last part of a path names. A part that names none is returned as it is:
-// the service refuses it, and the error has its name.
+// OperationOf returns the operation that the last part of a path names. A part that names none is returned unchanged:
+// the service refuses it, and the error contains its name.
 func OperationOf(path string, step bool) string {
 	for _, a := range Actions() {
 		if a.Path == path && a.Step == step {
@@ -49,7 +49,7 @@ func OperationOf(path string, step bool) string {
 	return path
 }
 
-// pathOf returns the last part of the path of an operation. An operation on steps that is asked for without a step, or
+// pathOf returns the last part of the path of an operation. An operation on steps that is requested without a step, or
 // the other way round, keeps its name: the service refuses it. known is false if there is no such operation; another
 // path could have its name, such as restart.
 func pathOf(operation string, step bool) (path string, known bool) {

@@ -13,7 +13,7 @@ import (
 // ProblemType is the media type of an answer that reports an error.
 const ProblemType = "application/problem+json"
 
-// Problem is an error on the wire, as RFC 9457 has it. Its members carry everything that an *api.Error says.
+// Problem is an error on the wire, as RFC 9457 has it. Its members carry all fields of an *api.Error.
 type Problem struct {
 	Title     string   `json:"title"`
 	Status    int      `json:"status"`
@@ -45,7 +45,7 @@ func ProblemOf(err error) *Problem {
 	}
 }
 
-// Invalid returns the problem of a request that makes no sense, with a status that may say more than 400.
+// Invalid returns the problem of a malformed request, with a status that may be more precise than 400.
 func Invalid(status int, detail string, faults ...Fault) *Problem {
 	return &Problem{Title: titleOf(status), Status: status, Detail: detail, Code: api.CodeInvalid, Errors: faults}
 }
@@ -63,7 +63,7 @@ func (p *Problem) Error() string { return p.Detail }
 // GetStatus returns the status of the answer.
 func (p *Problem) GetStatus() int { return p.Status }
 
-// GetHeaders returns the headers of the answer: when to ask again, where that helps, and what to show.
+// GetHeaders returns the headers of the answer: when to ask again, if that helps, and which credentials to send.
 func (p *Problem) GetHeaders() http.Header {
 	switch {
 	case p.Status == http.StatusServiceUnavailable, p.Code == api.CodeLimited:
@@ -90,7 +90,7 @@ func (p *Problem) asError() error {
 	return &api.Error{Code: p.Code, Op: p.Operation, ID: p.ID, Message: detail, Hint: p.Hint}
 }
 
-// readProblem returns the error of an answer that is not what was asked for. name is the server's.
+// readProblem returns the error of an answer with another status or form than expected. name is the server's.
 func readProblem(name string, res *http.Response, body []byte) error {
 	var p Problem
 	if res.Header.Get("Content-Type") == ProblemType && json.Unmarshal(body, &p) == nil && p.Code != "" {

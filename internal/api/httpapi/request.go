@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Text is where a body names or gives the text of a workflow: one of Workflow, Flow and Definition.
+// Text is the part of a body that names or gives the text of a workflow: one of Workflow, Flow and Definition.
 type Text struct {
 	Workflow   string
 	Flow       string
@@ -25,7 +25,7 @@ type StartBody struct {
 // Text returns where the body gives the workflow.
 func (b *StartBody) Text() Text { return Text{b.Workflow, b.Flow, b.Definition} }
 
-// Request returns the start of a definition as the body asks for it.
+// Request returns the start of a definition that the body asks for.
 func (b *StartBody) Request(d api.Definition) api.StartRequest {
 	r := b.StartRequest
 	r.Definition = d
@@ -50,7 +50,7 @@ func (b *RestartBody) Text() (Text, bool) {
 	return t, t != Text{}
 }
 
-// OperateBody is the body of an operation; its path says which one and of what.
+// OperateBody is the body of an operation; the operation and its target are in the path.
 type OperateBody struct {
 	Output    json.RawMessage `json:"output,omitempty" doc:"complete: the step's output."`
 	Failure   *policy.Failure `json:"failure,omitempty" doc:"fail: why."`

@@ -24,7 +24,7 @@ func ListenSocket(path string) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
 		return nil, fmt.Errorf("%s is in the way: it is not a socket", path)
 	}
-	// Until its mode is set the socket lies in a folder that nobody else can enter.
+	// Until its mode is set, the socket is in a folder that nobody else can enter.
 	folder, err := os.MkdirTemp(filepath.Dir(path), ".pawl-socket-*")
 	if err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ const (
 // KeepAlive is how often a stream on which nothing happens shows that it is alive.
 const KeepAlive = 15 * time.Second
 
-// silence is how long a stream may show nothing before it counts as broken.
+// silence is how long a stream may send nothing before it counts as broken.
 const silence = 3 * KeepAlive
 
 // Watch implements api.Service. A stream that breaks is opened again after the last event that fn has got.
@@ -53,7 +53,7 @@ func (c *Client) Watch(ctx context.Context, name string, after int, fn func(api.
 	})
 }
 
-// stream reads streams, each where the one before broke, until there is no more to come.
+// stream reads streams, each from the point where the one before broke, until the end.
 func (c *Client) stream(ctx context.Context, next func() *streaming) error {
 	for {
 		s := next()
@@ -61,7 +61,7 @@ func (c *Client) stream(ctx context.Context, next func() *streaming) error {
 		if over || err != nil {
 			return err
 		}
-		if s.lines == 0 { // a stream that brings nothing before it breaks could break for ever
+		if s.lines == 0 { // otherwise a stream that brings nothing before it breaks could break forever
 			return c.broken(ctx, http.MethodGet, true, io.ErrUnexpectedEOF)
 		}
 	}
@@ -75,7 +75,8 @@ type streaming struct {
 	lines  int                     // number of lines that the stream has brought
 }
 
-// read reads the stream. over is set if it ended because there is no more to come; else, without an error, it broke.
+// read reads the stream. over is set if it ended because there is no more to come; otherwise, without an error, it
+// broke.
 func (s *streaming) read(ctx context.Context) (over bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -121,7 +122,7 @@ func (s *streaming) read(ctx context.Context) (over bool, err error) {
 	}
 }
 
-// unreadableError is why a message cannot be read.
+// unreadableError is the error of a message that cannot be read.
 type unreadableError struct{ error }
 
 func unreadable(name string, err error) error {

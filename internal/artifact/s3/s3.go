@@ -26,7 +26,7 @@ type Bucket struct {
 
 var _ artifact.Bucket = (*Bucket)(nil)
 
-// keys are those that an address may have.
+// keys are the parameters that an address may have.
 var keys = map[string]bool{"endpoint": true, "region": true, "path-style": true}
 
 // Open returns the bucket of an address such as s3://bucket/prefix?endpoint=http://127.0.0.1:7070&region=eu-central-1.
@@ -130,7 +130,7 @@ func (b *Bucket) List(ctx context.Context, prefix string, yield func(artifact.Ob
 	return ctx.Err()
 }
 
-// RemoveOlder implements artifact.Bucket. Another process may put the object between the look and the removal: content
+// RemoveOlder implements artifact.Bucket. Another process may put the object between the check and the removal: content
 // is therefore removed only an hour after it was put.
 func (b *Bucket) RemoveOlder(ctx context.Context, key string, than time.Time) error {
 	info, err := b.client.StatObject(ctx, b.name, b.prefix+key, minio.StatObjectOptions{})

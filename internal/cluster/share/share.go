@@ -126,7 +126,7 @@ func (n *Node) ID() string { return n.node.ID }
 // Operator returns the view that people have of the nodes. The node has been configured.
 func (n *Node) Operator() Operator { return Operator{n.storage} }
 
-// Member returns the node as the table of nodes has it; nil: it has not joined.
+// Member returns the node as the table of nodes has it, or nil if it has not joined.
 func (n *Node) Member() *cluster.Member { return n.member.Load() }
 
 // Coordinator reports whether this node, which owns some partitions, runs the cluster-wide chores. Two nodes may both
@@ -182,7 +182,7 @@ func (n *Node) TellWebhooks(ctx context.Context) { n.others.WebhooksChanged(ctx)
 // OnWebhooks says what is to be done when another node tells that. Call it before Join.
 func (n *Node) OnWebhooks(refresh func(context.Context) error) { n.hints.Webhooks = refresh }
 
-// Failing returns why this node cannot take or keep partitions at present; nil: it can.
+// Failing returns why this node cannot take or keep partitions at present, or nil if it can.
 func (n *Node) Failing() error { return n.others.Failing() }
 
 // Join answers the other nodes with h, and makes this one take its share of the partitions.

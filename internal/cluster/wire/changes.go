@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// Changes tells what happens in the runs of all nodes: it follows each and puts their streams together. The id of a
+// Changes reports what happens in the runs of all nodes: it follows each and puts their streams together. The id of a
 // change has the place in the stream of each node, so that a caller can go on at any of them.
 type Changes struct {
 	own      api.Changes
@@ -80,7 +80,7 @@ type source struct {
 	node   string
 	of     api.Changes
 	end    context.CancelFunc
-	place  string // the id of the last change that it brought; empty: it has not begun
+	place  string // the id of the last change that it brought; empty if it has not begun
 	mayEnd bool   // its node may go: it is another one than this
 }
 
@@ -114,7 +114,7 @@ func (f *following) attune(ctx context.Context) {
 	}
 }
 
-// begin tells where the stream begins, once all sources have.
+// begin reports where the stream begins, once all sources have.
 func (f *following) begin(fn func(api.Change) error) error {
 	if f.opened {
 		return nil
@@ -129,7 +129,7 @@ func (f *following) begin(fn func(api.Change) error) error {
 	return fn(api.Change{ID: f.place(), Missed: f.missed})
 }
 
-// take tells what a source brings.
+// take reports what a source brings.
 func (f *following) take(n news, fn func(api.Change) error) error {
 	s := n.of
 	if f.sources[s.node] != s { // its node is gone

@@ -69,7 +69,7 @@ func (o *Others) stand() cluster.Snapshot {
 	return cluster.Snapshot{}
 }
 
-// Failing returns why this node is no sound part of the cluster at present; nil: it is, or has not joined yet.
+// Failing returns why this node is no sound part of the cluster at present, or nil if it is, or has not joined yet.
 func (o *Others) Failing() error {
 	if m := o.member.Load(); m != nil {
 		return m.Failing()

@@ -15,7 +15,7 @@ const (
 	// may be opening the database, or about to end.
 	joinWithin = 2 * time.Second
 	joinLook   = 20 * time.Millisecond // the pause between two looks
-	// answersWithin is how long a holder may take to say that it is there.
+	// answersWithin is how long a holder may take to answer.
 	answersWithin = time.Second
 )
 
@@ -43,7 +43,7 @@ func (p Place) OpenOrJoin(ctx context.Context) (journal.Journal, *httpapi.Client
 }
 
 // Join connects to the process that holds a database file. It returns nil if that process does not answer: it may be a
-// program that does not listen, or one that was suspended.
+// program that does not listen, or a suspended one.
 func (p Place) Join(ctx context.Context) *httpapi.Client {
 	c := httpapi.Over("the process that holds "+p.Path, httpapi.DialSocket(p.Socket()))
 	ctx, cancel := context.WithTimeout(ctx, answersWithin)

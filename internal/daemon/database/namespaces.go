@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// Namespaces returns the databases of namespaces beside one, as values of a setting name them: NAME, whose database
-// lies beside p, or NAME=DATABASE.
+// Namespaces returns the databases of namespaces beside one, from the values of a setting: NAME, whose database is
+// beside p, or NAME=DATABASE.
 func (p Place) Namespaces(setting string, values []string) ([]Place, error) {
 	var out []Place
 	for _, value := range values {

@@ -1,5 +1,5 @@
-// Package database opens the databases of a server, as a setting names them, and says what lies beside each: logs, a
-// socket, the databases of its namespaces.
+// Package database opens the databases of a server that a setting names, and finds what is beside each: logs, a socket,
+// the databases of its namespaces.
 package database
 
 import (
@@ -25,10 +25,10 @@ import (
 // DefaultHint names the file of a person's own database.
 const DefaultHint = "$XDG_STATE_HOME/pawl/pawl.db"
 
-// Place is where a database lies.
+// Place is the location of a database.
 type Place struct {
 	Memory    bool
-	Server    string // the address of a PostgreSQL database; empty: it is a file
+	Server    string // the address of a PostgreSQL database; empty if it is a file
 	Path      string
 	Namespace string // the namespace that the database belongs to; empty: the default one
 
@@ -44,7 +44,7 @@ func Default() (Place, error) {
 	return Place{Path: filepath.Join(dir, "pawl.db")}, nil
 }
 
-// Parse reads a text that names a database: sqlite:PATH, postgres://…, or memory:. setting is what the user calls it.
+// Parse reads a text that names a database: sqlite:PATH, postgres://…, or memory:. setting is the user's name for it.
 func Parse(setting, text string) (Place, error) {
 	scheme, rest, ok := strings.Cut(text, ":")
 	switch {
@@ -97,14 +97,14 @@ func stateDir() (string, error) {
 	return filepath.Join(home, ".local", "state", "pawl"), nil
 }
 
-// LogDir returns the folder of the attempts' logs: beside the database, or on this machine where the database is
-// elsewhere, in a folder of its own for each database.
+// LogDir returns the folder of the attempts' logs: beside the database, or on this machine if the database is
+// elsewhere, in a separate folder for each database.
 func (p Place) LogDir() string { return p.folder("logs") }
 
 // ArtifactDir returns the folder of the files that steps keep, where they are kept on this machine.
 func (p Place) ArtifactDir() string { return p.folder("artifacts") }
 
-// folder returns the folder of what belongs to the database; "": there is none.
+// folder returns the folder for the files of the database, or "" if there is none.
 func (p Place) folder(name string) string {
 	if p.InFile() {
 		return p.Path + "." + name
@@ -127,7 +127,7 @@ func (p Place) folder(name string) string {
 	return filepath.Join(dir, name+"-"+key)
 }
 
-// Identity returns a text that tells the database from others, without a password.
+// Identity returns a text that distinguishes the database from others, without a password.
 func (p Place) Identity() string {
 	if p.Server != "" {
 		if key, err := postgres.Key(p.Server); err == nil {
@@ -148,8 +148,8 @@ func (p Place) Identity() string {
 	return host + ":" + p.Path
 }
 
-// Socket returns the name of the socket at which the process that holds a file answers other commands; "": there is
-// none.
+// Socket returns the name of the socket at which the process that holds a file answers other commands, or "" if there
+// is none.
 func (p Place) Socket() string {
 	if !p.InFile() {
 		return ""
@@ -158,7 +158,7 @@ func (p Place) Socket() string {
 }
 
 // Owner returns a mark for the processes of this database's steps, so that the next process that opens it ends those
-// which outlive this one.
+// that outlive this one.
 func (p Place) Owner() string {
 	if !p.InFile() {
 		return "" // they cannot be tried again, or another process that is alive may have started them
@@ -166,7 +166,7 @@ func (p Place) Owner() string {
 	return worker.OwnerOf(p.Path)
 }
 
-// OpenReadOnly opens the database for looking, whoever holds it.
+// OpenReadOnly opens the database for reading, also while another process holds it.
 func (p Place) OpenReadOnly(ctx context.Context) (journal.Journal, error) {
 	if p.Server != "" {
 		return postgres.OpenReadOnly(ctx, p.Server)
@@ -195,8 +195,8 @@ func (p Place) Open(ctx context.Context) (journal.Journal, error) {
 	return j, nil
 }
 
-// Vanished returns an error where a database was and is no more: its logs are there, the file is not. A server must not
-// begin with an empty one then, without tokens and runs, as if nothing had happened.
+// Vanished returns an error if a database existed and was removed: its logs are there, the file is not. A server must
+// not begin with an empty one then, without tokens and runs, as if nothing had happened.
 func (p Place) Vanished() error {
 	if !p.InFile() {
 		return nil
@@ -212,7 +212,7 @@ func (p Place) Vanished() error {
 		"pawl restore; to begin with an empty database remove %s", journal.ErrGone, p.Path, p.LogDir())
 }
 
-// heldError says what a person can do while another process has the database.
+// heldError tells the user what to do while another process has the database.
 type heldError struct{ err error }
 
 func (e *heldError) Error() string {
@@ -223,7 +223,7 @@ func (e *heldError) Error() string {
 
 func (e *heldError) Unwrap() error { return e.err }
 
-// OwnLogDir returns the folder of the attempts' logs where it has those of this database alone, and else nothing.
+// OwnLogDir returns the folder of the attempts' logs if it has only those of this database, and otherwise nothing.
 func (p Place) OwnLogDir() string {
 	if p.Memory {
 		return ""

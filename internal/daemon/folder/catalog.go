@@ -60,7 +60,7 @@ func (n startable) Flow(ctx context.Context, name string, version int) (api.Flow
 	return f, err
 }
 
-// inputOf returns the JSON Schema of a flow's input; nil: it has none, or is no flow.
+// inputOf returns the JSON Schema of a flow's input, or nil if it has none, or is not a flow.
 func inputOf(f api.Flow) json.RawMessage {
 	source := []byte(f.Source)
 	read, err := flowkind.Read(journal.Definition{ID: flow.ID(source), Kind: f.Kind, Name: f.Name, Source: source})

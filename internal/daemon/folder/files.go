@@ -13,7 +13,7 @@ import (
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
 )
 
-// MaxFile bounds what is read whole, in bytes: flow files, cases, inputs.
+// MaxFile limits the size of files that are read whole, in bytes: flow files, cases, inputs.
 const MaxFile = 16 << 20
 
 // Stdin is the name of the standard input in errors.
@@ -22,14 +22,14 @@ const Stdin = "stdin"
 // Files reads the files of flows.
 type Files struct {
 	In io.Reader // the standard input, which the path - names; nil: a path never does
-	// Noted is told of each file and folder that is read, before that. nil: nobody wants to know.
+	// Noted is called before each file or folder is read. nil: it is not called.
 	Noted func(path string, info fs.FileInfo)
 }
 
 // Reader returns the text of a file that templates come from, by the path that their flow gives.
 type Reader = func(path string) ([]byte, error)
 
-// note tells of a file or folder that is read now.
+// note reports a file or folder that is going to be read.
 func (s Files) note(path string, info fs.FileInfo) {
 	if s.Noted != nil {
 		s.Noted(path, info)
@@ -72,7 +72,7 @@ func (s Files) Read(path string) (name string, src []byte, err error) {
 	return name, src, nil
 }
 
-// Parse reads a flow file, in which policies may stand in the words of other systems.
+// Parse reads a flow file, in which policies may be written in the words of other systems.
 func (s Files) Parse(name string, src []byte) (*flow.Document, error) {
 	return flowkind.Parse(name, string(src), s.Beside(name))
 }
@@ -134,7 +134,7 @@ func (s Files) WithChildren(b flowkind.Bundle, doc *flow.Document) (flowkind.Bun
 	return b.Choose(doc)
 }
 
-// list returns the files of a folder that may be flows; one that cannot be read has none.
+// list returns the possible flow files in a folder; one that cannot be read has none.
 func (s Files) list(dir string) []string {
 	if info, err := os.Stat(dir); err == nil {
 		s.note(dir, info)

@@ -22,28 +22,27 @@ import (
 
 // Folder has the flows that a server starts by name. A file that has changed is read again at the next start.
 type Folder struct {
-	path    string // empty: it has no files
+	path    string // empty if it has no files
 	store   *workflows.Store
 	cluster bool   // the flows are for the nodes of a cluster
 	known   *known // the files that were read already
 	// applied are the flows of the database that were applied. nil: it keeps none.
 	applied *catalog.Catalog
-	// served finds a workflow that processes serve. nil: nobody may.
+	// served finds a workflow that processes serve. nil: none may.
 	served func(name string) (journal.Definition, error)
 }
 
-// New returns the flows in a folder. path may be empty: then it has no files. store keeps what is compiled. cluster is
-// set where several nodes carry the flows on.
+// New returns the flows in a folder. path may be empty: then it has no files. store keeps compiled flows. cluster is
+// set if several nodes carry the flows on.
 func New(path string, store *workflows.Store, cluster bool) *Folder {
 	return &Folder{path: path, store: store, cluster: cluster, known: &known{}}
 }
 
-// Path returns the folder; empty: there are no files.
+// Path returns the folder, empty if there are no files.
 func (f *Folder) Path() string { return f.path }
 
-// Over returns the flows that can be started by name on a database: the files of a namespace, which has a folder in
-// this one with its name, the flows that were applied, and the workflows that processes serve. An empty namespace is
-// the default one.
+// Over returns the flows that can be started by name on a database: the files of a namespace, in the subfolder with its
+// name, the flows that were applied, and the workflows that processes serve. An empty namespace is the default one.
 func (f *Folder) Over(
 	namespace string, applied *catalog.Catalog, served func(name string) (journal.Definition, error),
 ) *Folder {
@@ -60,7 +59,7 @@ func (f *Folder) Catalog() api.Catalog { return startable{f.applied, f} }
 
 var _ server.Flows = (*Folder)(nil)
 
-// Files returns the files of the folder as they are now, for those that keep their schedules.
+// Files returns the present files of the folder, for the keeper of their schedules.
 func (f *Folder) Files(ctx context.Context) []scheduled.File {
 	var out []scheduled.File
 	for _, one := range f.all(ctx) {
@@ -72,7 +71,7 @@ func (f *Folder) Files(ctx context.Context) []scheduled.File {
 // List implements server.Flows.
 func (f *Folder) List(ctx context.Context) ([]api.Flow, error) { return f.Flows(ctx), nil }
 
-// Flows returns what can be said of all flows of the folder.
+// Flows returns the descriptions of all flows of the folder.
 func (f *Folder) Flows(ctx context.Context) []api.Flow {
 	all := []api.Flow{}
 	for _, one := range f.all(ctx) {
@@ -81,7 +80,7 @@ func (f *Folder) Flows(ctx context.Context) []api.Flow {
 	return all
 }
 
-// all reads all flows of the folder. One that cannot be started says why.
+// all reads all flows of the folder. A flow that cannot be started contains the reason.
 func (f *Folder) all(ctx context.Context) []readFlow {
 	if f.path == "" {
 		return nil
@@ -109,7 +108,7 @@ func inOrder(a, b api.Flow) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.File, b.File))
 }
 
-// flow reads one file, if what it says is not known.
+// flow reads one file, unless its content is known.
 func (f *Folder) flow(file string) readFlow {
 	if known, ok := f.known.find(file); ok {
 		return known
@@ -196,8 +195,8 @@ func (f *Folder) unknown(name string, names, broken []string) error {
 // requestFile is the name of a flow that is sent as text.
 const requestFile = "request.yaml"
 
-// Read implements server.Flows. Flows that the text's steps start are looked for in the folder, and so are the files
-// of its templates: a caller who may send a text must not read other files of this machine by it.
+// Read implements server.Flows. Flows that the text's steps start are looked for in the folder, and so are the files of
+// its templates: a caller who may send a text must not read other files of this machine with it.
 func (f *Folder) Read(_ context.Context, text string) (api.Definition, error) {
 	return f.define(Files{}, filepath.Join(f.path, requestFile), []byte(text), f.inside)
 }

@@ -19,13 +19,13 @@ type known struct {
 	folders map[string]readFolder
 }
 
-// readFolder is which files a folder has.
+// readFolder is the list of files in a folder.
 type readFolder struct {
 	origins // the folder itself
 	files   []string
 }
 
-// readFlow is what a file says.
+// readFlow is the content of a file.
 type readFlow struct {
 	flow       api.Flow
 	definition api.Definition
@@ -44,7 +44,7 @@ type origin struct {
 	info fs.FileInfo
 }
 
-// settledAge is how long a file must not have changed before it is read, for its time to tell whether it changes
+// settledAge is how long a file must not have changed before it is read, so that its time shows whether it changes
 // afterwards. Some file systems count whole seconds.
 const settledAge = 2 * time.Second
 
@@ -61,12 +61,12 @@ func (o origin) unchanged() bool {
 		info.Size() == o.info.Size()
 }
 
-// unchanged reports whether none of them has changed.
+// unchanged reports whether none of the files has changed.
 func (r *origins) unchanged() bool {
 	return !slices.ContainsFunc(r.from, func(o origin) bool { return !o.unchanged() })
 }
 
-// find returns what a file says, if nothing that this comes from has changed.
+// find returns the content of a file, if neither it nor the files that it uses have changed.
 func (k *known) find(file string) (readFlow, bool) {
 	k.mu.Lock()
 	found, ok := k.all[file]
@@ -74,7 +74,7 @@ func (k *known) find(file string) (readFlow, bool) {
 	return found, ok && found.unchanged()
 }
 
-// add keeps what a file says.
+// add stores the content of a file.
 func (k *known) add(f readFlow) {
 	if f.young {
 		return
@@ -87,7 +87,7 @@ func (k *known) add(f readFlow) {
 	k.all[f.flow.File] = f
 }
 
-// filesOf lists the files of a folder that may be flows. What is known of others in it is forgotten.
+// filesOf lists the files of a folder that may be flows. Other known files in the folder are forgotten.
 func (k *known) filesOf(folder string) []string {
 	k.mu.Lock()
 	found, ok := k.folders[folder]

@@ -23,7 +23,7 @@ type Certificate struct {
 	looked time.Time
 }
 
-// fileState tells whether a file has changed.
+// fileState detects whether a file has changed.
 type fileState struct {
 	changed time.Time
 	size    int64

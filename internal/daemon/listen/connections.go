@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// connectionLimit returns how many connections a server may have, of so many file descriptors that it may have in all.
-// The rest is for its work: each process of a step needs some, and so do the database and the requests that steps make.
-// Where there are few, three quarters are for the work: a server whose callers leave none begins no step.
+// connectionLimit returns how many connections a server may have, given the total number of file descriptors. The rest
+// is for its work: each process of a step needs some, and so do the database and the requests that steps make. Where
+// there are few, three quarters are for the work: a server whose callers leave none begins no step.
 func connectionLimit(descriptors uint64, processes int) int {
 	const forEach, forServer = 8, 128
 	reserve := min(uint64(forServer+forEach*processes), descriptors/4*3)
 	return int(min(descriptors-reserve, 1<<20))
 }
 
-// Bounded returns a listener with as many connections at once as this process can serve beside so many processes of
-// steps, if the system limits that, and not more than most; 0: nobody has said how many.
+// Bounded returns a listener with as many connections at once as this process can serve beside the given number of
+// processes of steps, if the system limits that, and at most most; 0: unlimited.
 func Bounded(l net.Listener, processes, most int) net.Listener {
 	if n := descriptors(); n > 0 {
 		if can := connectionLimit(n, processes); most == 0 || can < most {
@@ -36,7 +36,7 @@ type boundedListener struct {
 	once   sync.Once
 }
 
-// bound returns a listener that has so many connections open at most.
+// bound returns a listener with at most that many open connections.
 func bound(l net.Listener, most int) net.Listener {
 	return &boundedListener{Listener: l, room: make(chan struct{}, most), closed: make(chan struct{})}
 }

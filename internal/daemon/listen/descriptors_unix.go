@@ -4,7 +4,7 @@ package listen
 
 import "golang.org/x/sys/unix"
 
-// descriptors returns how many file descriptors this process may have; 0: nobody knows.
+// descriptors returns how many file descriptors this process may have, or 0 if that is unknown.
 func descriptors() uint64 {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {

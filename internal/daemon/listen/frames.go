@@ -18,7 +18,7 @@ const (
 	chunkData
 	chunkEnd // the line end after the data of a chunk
 	trailer
-	refused // a reader could take what follows for another request than the sender does
+	refused // a reader could take the rest for another request than the sender does
 )
 
 const (
@@ -38,10 +38,10 @@ type frames struct {
 	old     bool // HTTP/1.0, which has no chunks
 }
 
-// poison is no request, no field and no size of a chunk: net/http answers it with 400 and closes the connection.
+// poison is not a request, a field or a chunk size: net/http answers it with 400 and closes the connection.
 const poison = ":\r\n\r\n"
 
-// pass appends to out what may be passed on of bytes that came, and poison where it refuses them.
+// pass appends to out the received bytes that may be passed on, and poison if it refuses them.
 func (f *frames) pass(out, came []byte) []byte {
 	for len(came) > 0 && f.next != refused {
 		if f.next == fixedBody || f.next == chunkData {

@@ -10,8 +10,8 @@ import (
 )
 
 // Strict returns a listener that answers a request of HTTP/1 with 400 and closes its connection, if readers of HTTP
-// could disagree about where it ends: with Content-Length beside Transfer-Encoding, two of either, line feeds alone,
-// or fields that go on in the next line.
+// could disagree about where it ends: with Content-Length beside Transfer-Encoding, two of either, line feeds alone, or
+// fields that continue in the next line.
 func Strict(l net.Listener) net.Listener { return strict{l} }
 
 type strict struct{ net.Listener }
@@ -52,8 +52,8 @@ func (c *strictConn) Read(p []byte) (int, error) {
 // handshakeWithin is how long a client may take to agree on TLS.
 const handshakeWithin = 10 * time.Second
 
-// encrypted accepts connections once they are encrypted. Those of HTTP/1 are strict. HTTP/2 has frames that nobody
-// takes for others, and net/http wants their connections as they are.
+// encrypted accepts connections once they are encrypted. Those of HTTP/1 are strict. HTTP/2 has unambiguous frames, and
+// net/http needs the original connections.
 type encrypted struct {
 	net.Listener
 	accepted chan accepted
@@ -84,7 +84,8 @@ func encrypt(l net.Listener, config *tls.Config) net.Listener {
 	return e
 }
 
-// shake lets a connection agree on TLS. One that does not is given on, too: net/http tells why.
+// shake does the TLS handshake of a connection. A connection whose handshake fails is passed on, too: net/http reports
+// the error.
 func (l *encrypted) shake(conn *tls.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeWithin)
 	defer cancel()
@@ -98,7 +99,7 @@ func (l *encrypted) shake(conn *tls.Conn) {
 	}
 }
 
-// give gives a connection or an error to whoever accepts; false: the listener was closed.
+// give passes a connection or an error to the caller of Accept, or returns false if the listener was closed.
 func (l *encrypted) give(a accepted) bool {
 	select {
 	case l.accepted <- a:

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/trail"
 )
 
-// wordsOf returns the words of the system whose document a flow was made of, as the flow itself may say too, or in
-// whose words it is written; nil where there is none.
+// wordsOf returns the words of the system from whose document a flow was made, which the flow may name, or in whose
+// words it is written; nil if there is none.
 func wordsOf(w *Compiled) service.Words {
 	switch cmp.Or(w.Bundle.Dialect, w.Doc.Words, w.Doc.Form) {
 	case "aether":
@@ -64,7 +64,7 @@ func (stevoraWords) Event(e core.Event) string {
 	return stevora.Event(e.Type, e.Name, e.Attempt, e.Failure != nil)
 }
 
-// steepWords knows the process chains of a flow that a Steep workflow became.
+// steepWords knows the process chains of a flow that was made from a Steep workflow.
 type steepWords struct{ chains map[string]string }
 
 func (w steepWords) Run(t *trail.Trail, child childReader) api.Words {

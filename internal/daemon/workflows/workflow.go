@@ -39,7 +39,7 @@ func ready(f *flowkind.Flow, err error) (*Compiled, error) {
 	return &Compiled{Bundle: f.Bundle, Doc: f.Document, Def: f.Definition, Flow: f}, nil
 }
 
-// Store keeps what was compiled, so that one definition is compiled once.
+// Store keeps compiled definitions, so that each is compiled once.
 type Store struct{ flowkind.Flows }
 
 // Keep keeps a workflow that was compiled, and returns the definition that is stored with its runs.
@@ -52,7 +52,7 @@ func (s *Store) Keep(w *Compiled) (api.Definition, error) {
 	return api.Definition{ID: d.ID.String(), Kind: d.Kind, Name: d.Name, Source: string(d.Source)}, nil
 }
 
-// Get reads a stored definition to look at a run of it, which may be a Go program's.
+// Get reads a stored definition to show a run of it, which may be a Go program's.
 func (s *Store) Get(d journal.Definition) (*Compiled, error) {
 	if shown := kind.TraitsOf(d.Kind).Shown; shown != nil {
 		return &Compiled{Doc: &flow.Document{Name: d.Name}, Def: shown}, nil
@@ -126,7 +126,7 @@ func (w *Compiled) ReadOnly() error {
 	return &ReadOnlyError{err}
 }
 
-// Applied returns the flows of a database that were applied. One whose name is not that of its document is refused.
+// Applied returns the flows of a database that were applied. A flow whose name is not that of its document is refused.
 func Applied(j journal.Journal) *catalog.Catalog {
 	return catalog.New(j, checkApplied, func() api.Time { return api.At(time.Now()) })
 }
@@ -147,7 +147,7 @@ func checkApplied(d api.Definition) error {
 	return nil
 }
 
-// Lint looks for what deserves a look in a flow that this machine carries on, alone or as one of several nodes.
+// Lint looks for suspicious settings in a flow that this machine carries on, alone or as one of several nodes.
 func Lint(doc *flow.Document, cluster bool) []flow.Finding {
 	found := flow.Lint(doc, policy.At(time.Now()))
 	if !worker.HasPipefail() {

@@ -17,7 +17,7 @@ type Alarm struct {
 	file  *os.File // the File of fd
 }
 
-// NewAlarm returns an alarm; nil: there are none, or the process has a clock of its own, as in a test.
+// NewAlarm returns an alarm, or nil if there are none, or the process has a clock of its own, as in a test.
 func NewAlarm() *Alarm {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME, &now); err != nil {

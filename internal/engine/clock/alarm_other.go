@@ -7,7 +7,7 @@ import "time"
 // Alarm is only made on Linux.
 type Alarm struct{}
 
-// NewAlarm returns nil: there are no alarms.
+// NewAlarm returns nil, because there are no alarms.
 func NewAlarm() *Alarm { return nil }
 
 // Set does nothing.

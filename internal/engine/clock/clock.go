@@ -1,5 +1,5 @@
-// Package clock tells the loop of a partition the time. A [Clock] never goes back. An [Alarm] rings more exactly than
-// Go's timers. A [Stall] notices that the process stood still, and a [Tenure] says how long an owner may go on.
+// Package clock gives the loop of a partition the time. A [Clock] never goes back. An [Alarm] rings more exactly than
+// Go's timers. A [Stall] detects that the process was stopped, and a [Tenure] determines how long an owner may go on.
 package clock
 
 import (
@@ -21,7 +21,7 @@ type Clock struct {
 	skew   time.Duration // the last difference between wall clock and instants that was logged; never above 0
 }
 
-// New returns a clock that logs when the wall clock is set. If source is not nil, it tells the time instead of the
+// New returns a clock that logs when the wall clock is set. If source is not nil, it gives the time instead of the
 // clocks of the system.
 func New(source func() core.Time, log *slog.Logger) Clock { return Clock{source: source, log: log} }
 
@@ -30,7 +30,7 @@ func (c *Clock) Fork() Clock {
 	return Clock{source: c.source, log: slog.New(slog.DiscardHandler), wall: c.wall, now: c.now}
 }
 
-// Real reports whether the clocks of the system tell the time.
+// Real reports whether the time comes from the clocks of the system.
 func (c *Clock) Real() bool { return c.source == nil }
 
 // Wall returns the last reading of the wall clock, with its monotonic part.

@@ -7,18 +7,18 @@ import (
 )
 
 const (
-	// stallAfter is how late the loop wakes at least if its process stood still: it was stopped by a signal, its
-	// machine was suspended, or it got no processor.
+	// stallAfter is how late the loop wakes at least if its process was stopped: by a signal, a suspended machine, or
+	// because it got no processor.
 	stallAfter = time.Second
 	// stallGrace is how long nothing fires after that. What happened meanwhile is reported first: processes that have
 	// ended, output that was written, answers that have come. A step that was done in time has not timed out.
 	stallGrace = time.Second
 )
 
-// Stall notices that the process stood still.
+// Stall detects that the process was stopped.
 type Stall struct {
 	off   bool      // the clock is not the system's: a test skips time
-	Until core.Time // the loop may sleep until then; zero: for ever
+	Until core.Time // the loop may sleep until then; zero: forever
 	hold  core.Time // nothing fires before
 	held  bool      // nothing has fired since the last stall, so another one does not hold it longer
 }
@@ -39,7 +39,7 @@ func (s *Stall) Holds(now core.Time) bool {
 	return s.held
 }
 
-// Postponed returns when what is due at an instant may fire; zero stays zero.
+// Postponed returns when a timer that is due at an instant may fire; zero stays zero.
 func (s *Stall) Postponed(at core.Time) core.Time {
 	if at != 0 && s.held {
 		return max(at, s.hold)

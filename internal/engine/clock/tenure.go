@@ -6,10 +6,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// Tenure says until when an owner may go on, and when it gives its next sign of life. The driver of a partition keeps
-// one. Only the journal knows whether the owner still owns the partition. But if the journal is shared, another process
-// may get the partition as soon as the lease has ended. So an owner that the journal does not hear stops before that,
-// by a clock that nobody sets. Then no attempt runs twice at once.
+// Tenure determines until when an owner may go on, and when it gives its next sign of life. The driver of a partition
+// keeps one. Only the journal knows whether the owner still owns the partition. But if the journal is shared, another
+// process may get the partition as soon as the lease has ended. So an owner whose signs do not reach the journal stops
+// before that, by a clock that cannot be set. Then no attempt runs twice at once.
 type Tenure struct {
 	term  time.Duration // how long the lease lasts without a sign of life; 0: without end
 	ends  bool          // the tenure ends with the lease
@@ -18,16 +18,16 @@ type Tenure struct {
 }
 
 // NewTenure returns the tenure of a lease that lasts a term without a sign of life; 0: without end. The journal was
-// asked for it at the instant sent. shared says that another process may get the partition.
+// asked for it at the instant sent. shared means that another process may get the partition.
 func NewTenure(term time.Duration, shared bool, sent time.Time, now core.Time) Tenure {
 	t := Tenure{term: term, sent: sent, ends: shared && term > 0}
 	t.Schedule(now)
 	return t
 }
 
-// Answered says that the journal has a sign of life, an append or a renewal. It reports whether the answer has come in
-// time. If not, the process stood still until the lease had ended. Then what follows from an append must not happen:
-// the next owner may have read the batch, and makes its attempts again.
+// Answered notes that the journal has a sign of life, an append or a renewal. It reports whether the answer has come in
+// time. If not, the process was stopped until the lease had ended. Then the effects of an append must not happen: the
+// next owner may have read the batch, and makes its attempts again.
 func (t *Tenure) Answered(sent, at time.Time) bool {
 	t.sent = sent
 	return !t.Ended(at)

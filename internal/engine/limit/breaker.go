@@ -7,8 +7,9 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// breaker is the state of a service's circuit breaker. Nothing of it is stored: what an open breaker holds has recorded
-// until when, and how many probes had failed. So a process that starts finds it open again; see restore.
+// breaker is the state of a service's circuit breaker. Nothing about it is stored: the attempts that an open breaker
+// holds have recorded until when, and how many probes had failed. So a process that starts finds it open again; see
+// restore.
 type breaker struct {
 	failed   []bool // how the last attempts ended, a ring
 	next     int
@@ -18,7 +19,7 @@ type breaker struct {
 	until  core.Time // open: no probe goes before that
 	probes int       // open: that have failed
 	probe  *Ticket   // open: the attempt that goes first
-	mute   core.Time // open: when another probe goes, if this one has said nothing
+	mute   core.Time // open: when another probe goes, if this one has not reported
 	since  core.Time // the last time that it opened, stayed open after a probe, or closed
 }
 
@@ -43,7 +44,7 @@ func (b *breaker) ended(t *Ticket, failed bool, rule policy.Breaker, now core.Ti
 		*b = breaker{}
 		return false
 	case b.open && b.probe != t:
-		return false // it began before the breaker opened, and tells nothing new
+		return false // it began before the breaker opened, and brings no news
 	case b.open && failed:
 		b.probes++
 		b.probe = nil
@@ -80,8 +81,8 @@ func (b *breaker) note(failed bool, window int) {
 	}
 }
 
-// restore opens the breaker as an attempt's record says it was, unless more is known since. It stays open no longer
-// than it could if it had opened now: the clock of the process before may have been ahead.
+// restore opens the breaker as it was according to an attempt's record, unless something newer is known. It stays open
+// no longer than it could if it had opened now: the clock of the process before may have been ahead.
 func (b *breaker) restore(h core.Held, since core.Time, rule policy.Breaker, now core.Time) {
 	until := min(h.Until, now.Add(rule.PauseAfter(h.Probes)))
 	if since <= b.since || (b.open && b.until >= until) {

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Client is a partition as what is shared by all partitions sees it.
+// Client is a partition as the limiter sees it.
 type Client struct {
 	// Wake tells the partition that it may take something of a queue and a task type now. It is called from any
 	// goroutine, without a lock.

@@ -18,21 +18,21 @@ import (
 //	l.Ended(t, failed, now)             // what the breaker wants to know
 //	l.Leave(t, now)
 //
-// A turn is an offer and no more: the attempt may have gone, or may find no worker. Then its partition passes, and the
-// next one has its turn. All methods are safe for concurrent use.
+// A turn is only an offer: the attempt may be gone, or may find no worker. Then its partition passes, and the next one
+// has its turn. All methods are safe for concurrent use.
 type Limiter struct {
 	mu        sync.Mutex
 	now       core.Time // the latest instant that any partition has come with
 	called    []*Ticket // tickets that have a turn or a notice since the lock was taken
 	order     uint64    // the order of the newest ticket of an attempt
 	resources map[Resource]*limited
-	dues      heap.Heap[*limited] // those that want something at an instant
-	loads     int                 // partitions of which not all places of runs are counted; then no run is admitted
+	dues      heap.Heap[*limited] // those that need attention at an instant
+	loads     int                 // partitions that have not counted all places of runs; then no run is admitted
 	remote    bool                // remote workers exist, so attempts may go on uncounted while loads > 0
 }
 
 // Resource names a queue or a service. A queue counts the runs that are started into it and the attempts of its steps
-// apart: otherwise runs could take what their own steps need.
+// separately: otherwise runs could take the places that their own steps need.
 type Resource struct {
 	Service bool
 	Runs    bool // the resource belongs to a queue and counts runs
@@ -62,7 +62,7 @@ type limited struct {
 	index int       // the index in limiter.dues
 }
 
-// limitedKey is what is counted for one key of a resource.
+// limitedKey is the state of one key of a resource.
 type limitedKey struct {
 	name             string
 	running, offered int
@@ -70,15 +70,15 @@ type limitedKey struct {
 	line             heap.Heap[*lineTicket]
 	ages             ranked[*Ticket] // those in line that have a round
 	rounds           ranked[uint64]  // theirs: the oldest has the first one, and so on
-	round            uint64          // the last one that a ticket of the key was given
+	round            uint64          // the last one that was given to a ticket of the key
 	tickets          int             // number of tickets that know the key
 
-	due   core.Time // blocked: when it may be no longer; never: not by time alone
+	due   core.Time // blocked: the earliest end; never: not by time alone
 	where keyState
 	index int // the index in limited.ready or limited.blocked
 }
 
-// keyState says in which heap a key is.
+// keyState tells which heap has a key.
 type keyState uint8
 
 const (
@@ -96,7 +96,7 @@ type (
 // Never is later than every instant.
 const Never = core.Time(1<<63 - 1)
 
-// Before orders by instant, then by name, so that what happens does not depend on chance.
+// Before orders by instant, then by name, so that the order does not depend on chance.
 func (p *limited) Before(o *limited) bool {
 	if p.due != o.due {
 		return p.due < o.due
@@ -104,7 +104,7 @@ func (p *limited) Before(o *limited) bool {
 	return p.compare(o) < 0
 }
 
-// compare orders by what a resource is, then by name.
+// compare orders by the kind of resource, then by name.
 func (p *limited) compare(o *limited) int {
 	of := func(p *limited) int {
 		switch {
@@ -158,9 +158,9 @@ type Ticket struct {
 
 	shares []ticketShare
 
-	in      *ticketShare // the resource that it waits for, or where it has its turn; nil: none
-	index   int          // the index in its line; heap.Gone: it stands in none
-	later   bool         // it stands in the line of retries that wait for their budget
+	in      *ticketShare // the resource that it waits for, or where it has its turn; nil if there is none
+	index   int          // the index in its line; heap.Gone: it is in none
+	later   bool         // it is in the line of retries that wait for their budget
 	offered bool         // it has its turn
 	running bool
 	judged  bool // how it ended is known
@@ -168,11 +168,11 @@ type Ticket struct {
 	held    core.Held
 }
 
-// ticketShare is what a ticket takes of one resource.
+// ticketShare is a ticket's share of one resource.
 type ticketShare struct {
 	*limited
 	key   *limitedKey
-	round uint64 // fair resources: keys take turns. While the ticket stands in line, key.rounds has it
+	round uint64 // fair resources: keys take turns. While the ticket is in a line, key.rounds has it
 }
 
 // Before orders by priority, then by rounds of the keys, then by age.
@@ -213,7 +213,7 @@ func (t *Ticket) Moved(to int) { t.index = to }
 // New returns a limiter that has nothing to count.
 func New() *Limiter { return &Limiter{resources: make(map[Resource]*limited)} }
 
-// Bound is one of the limits that a ticket is made with.
+// Bound is one of the limits of a ticket.
 type Bound struct {
 	Resource
 	Limits *policy.QueueLimits
@@ -259,8 +259,7 @@ func (l *Limiter) Add(
 	}
 }
 
-// renew gives a resource the limits that a ticket has come with, unless those that it has are newer. What waits goes on
-// with them.
+// renew gives a resource the limits that came with a ticket, unless its own are newer. What waits goes on with them.
 func (l *Limiter) renew(p *limited, b Bound) {
 	changed := p.limits != *b.Limits
 	if b.Since < p.since || !changed && b.Since == p.since {
@@ -281,7 +280,7 @@ func (l *Limiter) renew(p *limited, b Bound) {
 	l.tellAgain(p)
 }
 
-// Start takes what an attempt needs of all its resources, or says why it is held. Then it stands in a line.
+// Start takes a share of each resource that an attempt needs, or returns why it is held. Then it waits in a line.
 func (l *Limiter) Start(t *Ticket, now core.Time) (core.Held, bool) {
 	defer l.lock(t.Client, now)()
 	if l.loads > 0 && (t.IsRun() || l.remote) {
@@ -333,7 +332,7 @@ func (l *Limiter) Undo(t *Ticket) {
 	l.end(t)
 }
 
-// Pass gives up the turn of a ticket that finds no worker, if it has one. It stands in no line until it asks again.
+// Pass gives up the turn of a ticket that finds no worker, if it has one. It is in no line until it asks again.
 func (l *Limiter) Pass(t *Ticket) {
 	defer l.lock(t.Client, 0)()
 	if !t.offered {
@@ -362,13 +361,13 @@ func (l *Limiter) Ended(t *Ticket, failed bool, now core.Time) {
 	}
 }
 
-// Leave forgets a ticket: its work is over, or it does not wait any more.
+// Leave forgets a ticket: its work is over, or it no longer waits.
 func (l *Limiter) Leave(t *Ticket, now core.Time) {
 	defer l.lock(t.Client, now)()
 	l.end(t)
 }
 
-// end takes a ticket out of all that counts it.
+// end removes a ticket from all counts.
 func (l *Limiter) end(t *Ticket) {
 	l.takeBack(t)
 	for i := range t.shares {
@@ -380,7 +379,7 @@ func (l *Limiter) end(t *Ticket) {
 			l.returnTurn(s)
 		}
 		if s.breaker.probe == t {
-			s.breaker.probe = nil // it says nothing: another one goes first
+			s.breaker.probe = nil // it reports nothing: another one goes first
 		}
 		l.sortKey(s.limited, s.key)
 		s.key.tickets--
@@ -401,8 +400,8 @@ func (l *Limiter) forgetKey(p *limited, k *limitedKey) {
 	}
 }
 
-// lock locks the limiter. What it returns unlocks it, and then wakes the clients that have to hear of something, but
-// for the one that asks: it looks by itself.
+// lock locks the limiter. The function that it returns unlocks it, and then wakes the clients that have news, but for
+// the caller, which looks itself.
 func (l *Limiter) lock(asks *Client, now core.Time) (unlock func()) {
 	l.mu.Lock()
 	l.now = max(l.now, now)
@@ -446,7 +445,7 @@ func (l *Limiter) Turns(c *Client) []*Ticket {
 	return turns
 }
 
-// Notices returns tickets of a client that are held for another reason now, at most so many, with the reasons.
+// Notices returns tickets of a client that are held for another reason now, at most that many, with the reasons.
 func (l *Limiter) Notices(c *Client, most int) []Notice {
 	l.mu.Lock()
 	defer l.mu.Unlock()

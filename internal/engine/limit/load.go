@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// StartLoad says that a partition is about to count the places of its runs. While one does, no queue admits a run: it
+// StartLoad notes that a partition is about to count the places of its runs. While one does, no queue admits a run: it
 // cannot know how many places are taken.
 func (l *Limiter) StartLoad() {
 	l.mu.Lock()
@@ -14,7 +14,7 @@ func (l *Limiter) StartLoad() {
 	l.loads++
 }
 
-// FinishLoad says that a partition has counted the places of its runs. After the last one, turns are offered.
+// FinishLoad notes that a partition has counted the places of its runs. After the last one, turns are offered.
 func (l *Limiter) FinishLoad(asks *Client) {
 	defer l.lock(asks, 0)()
 	l.loads--
@@ -34,8 +34,8 @@ func (l *Limiter) FinishLoad(asks *Client) {
 	}
 }
 
-// ReachRemote says that there are remote workers: what they execute since before the engine was opened has to be
-// counted before anything starts that is limited.
+// ReachRemote notes that there are remote workers: the attempts that they have executed since before the engine was
+// opened have to be counted before anything limited starts.
 func (l *Limiter) ReachRemote() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +60,7 @@ func (l *Limiter) TakePlace(t *Ticket) {
 	}
 }
 
-// yield gives up a run's turn if another one that waits goes first by now: it has come, or was retried, after the turn
+// yield gives up a run's turn if another waiting run goes first by now: it has arrived, or was retried, after the turn
 // was offered. It reports whether it did.
 func (l *Limiter) yield(t *Ticket) bool {
 	s := t.in

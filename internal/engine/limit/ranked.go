@@ -1,8 +1,8 @@
 package limit
 
 // ranked keeps values in their order and knows the rank of each: how many are before it. Every call but len costs
-// about the logarithm of their number. It is a treap: a search tree in which every node has a weight that is as good as
-// random, and no node is heavier than the one above it. So the tree stays flat, whatever comes and goes.
+// about the logarithm of their number. It is a treap: a search tree in which every node has a pseudo-random weight, and
+// no node is heavier than the one above it. So the tree stays flat, whatever is added and removed.
 type ranked[T any] struct {
 	compare func(a, b T) int
 	top     *rankedNode[T]
@@ -69,7 +69,7 @@ func (r *ranked[T]) remove(rank int) T {
 	return one.value
 }
 
-// split returns the first values, so many, and the others.
+// split returns that many of the first values, and the others.
 func (n *rankedNode[T]) split(first int) (before, after *rankedNode[T]) {
 	if n == nil {
 		return nil, nil

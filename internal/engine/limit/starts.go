@@ -5,7 +5,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// starts are the instants of what has started under a rate, as far back as the rate looks. They never run backwards.
+// starts are the instants of starts under a rate, for as long as the rate counts them. They never run backwards.
 type starts struct {
 	at   []core.Time
 	from int // the first one that may still count
@@ -23,7 +23,7 @@ func (s *starts) count(r policy.Rate, now core.Time) int {
 	return len(s.at) - s.from
 }
 
-// full reports whether the rate is used up if so many are about to start; until is when it no longer is, zero if that
+// full reports whether the rate is used up if that many are about to start; until is when it no longer is, zero if that
 // depends on those alone.
 func (s *starts) full(r policy.Rate, about int, now core.Time) (until core.Time, full bool) {
 	if r.N == 0 {
@@ -36,8 +36,8 @@ func (s *starts) full(r policy.Rate, about int, now core.Time) (until core.Time,
 	if about >= r.N {
 		return 0, true
 	}
-	// So many of the oldest must be too old that one more fits. The limit may have become smaller than what has
-	// started.
+	// So many of the oldest must be too old that one more fits. The limit may have become smaller than the number of
+	// starts.
 	last := s.at[s.from+n+about-r.N]
 	return last.Add(r.Per), true
 }

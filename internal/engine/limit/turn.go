@@ -8,7 +8,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// refuses says why a ticket cannot start now; HeldNone: it can. Room that a turn of its own keeps for it is its own.
+// refuses returns why a ticket cannot start now; HeldNone: it can. Room that a ticket's own turn reserves is available
+// to it.
 func (s *ticketShare) refuses(t *Ticket, now core.Time) core.Held {
 	p, k := s.limited, s.key
 	held := core.Held{Service: p.Service, Name: p.Name}
@@ -47,7 +48,7 @@ func (s *ticketShare) refuses(t *Ticket, now core.Time) core.Held {
 	return core.Held{}
 }
 
-// full returns which limit for each key leaves no room if so many of the key are about to start; HeldNone: there is
+// full returns which limit for each key leaves no room if that many of the key are about to start; HeldNone: there is
 // room.
 func (k *limitedKey) full(l *policy.QueueLimits, about int, now core.Time) (core.HeldReason, core.Time) {
 	if l.PerKey > 0 && k.running+about >= l.PerKey {
@@ -84,7 +85,7 @@ func (l *Limiter) wait(t *Ticket, s *ticketShare, held core.Held) {
 	}
 }
 
-// round returns the round of the resource that a ticket waits for, or has its turn at; 0: it has none.
+// round returns the round of the resource that a ticket waits for, or has its turn at, or 0 if it has none.
 func (t *Ticket) round() uint64 {
 	s := t.in
 	if s.round == 0 || t.index == heap.Gone || t.later {
@@ -94,8 +95,8 @@ func (t *Ticket) round() uint64 {
 }
 
 // returnTurn gives the round of a ticket that leaves without a start to the next ticket of its key, and that one's
-// round to the next but one. So a key loses no turns by what leaves, and the rounds that it is given later follow
-// without a gap. The tickets in line have their rounds by their ranks, so this replaces the last round by the free one.
+// round to the one after it. So a key loses no turns through tickets that leave, and its later rounds follow without a
+// gap. The tickets in line have their rounds by their ranks, so this replaces the last round by the free one.
 func (l *Limiter) returnTurn(s *ticketShare) {
 	k, free := s.key, s.round
 	if free == 0 {
@@ -134,7 +135,7 @@ func (l *Limiter) join(t *Ticket) {
 	l.sortKey(s.limited, s.key)
 }
 
-// takeBack takes a ticket out of its line, or its turn from it.
+// takeBack removes a ticket from its line, or takes its turn.
 func (l *Limiter) takeBack(t *Ticket) {
 	s := t.in
 	switch {
@@ -162,7 +163,7 @@ func (l *Limiter) takeBack(t *Ticket) {
 	t.in = nil
 }
 
-// unline takes a ticket out of the line of its key.
+// unline removes a ticket from the line of its key.
 func (l *Limiter) unline(t *Ticket) {
 	s := t.in
 	if t.Retry {
@@ -209,11 +210,11 @@ func (l *Limiter) sortKey(p *limited, k *limitedKey) {
 	p.blocked.Push((*blockedKey)(k))
 }
 
-// look offers turns as far as a resource has room, and notes when it wants to be looked at again.
+// look offers turns while a resource has room, and notes when it has to be looked at again.
 func (l *Limiter) look(p *limited) {
 	if l.loads > 0 && (p.Runs || l.remote) {
 		if p.index != heap.Gone {
-			l.dues.Remove(p.index) // else tick would ask for ever
+			l.dues.Remove(p.index) // otherwise tick would ask forever
 		}
 		p.due = Never
 		return // finishLoad looks again
@@ -282,7 +283,7 @@ func (l *Limiter) notify(t *Ticket, held core.Held) {
 	l.called = append(l.called, t)
 }
 
-// tellAgain notifies all who wait for a resource why they do, after its breaker has changed.
+// tellAgain notifies all tickets that wait for a resource of the reason, after its breaker has changed.
 func (l *Limiter) tellAgain(p *limited) {
 	var all []*Ticket
 	for i := range p.later.Len() {

@@ -28,7 +28,7 @@ type Matcher struct {
 	group    group      // the group of the suspects that have slots
 	loads    int        // partitions of which not all runs are read
 
-	limiter *limit.Limiter // the limits of queues and services; it has a lock of its own
+	limiter *limit.Limiter // the limits of queues and services; it has its own lock
 }
 
 // Named are workers with the name that is recorded for their attempts. If the name is empty, the name of the
@@ -203,7 +203,7 @@ func (m *Matcher) free(q *queueSlots, key Key, before int) (*Named, bool) {
 }
 
 // free counts the slots of these workers for a queue that no attempt has, and reports whether they are bounded. Remote
-// workers count those that are taken themselves. No attempt has used the queue: nil.
+// workers themselves count those that are taken. No attempt has used the queue: nil.
 func (w *Named) free(q *queueSlots, key Key) (n int, bounded bool) {
 	n = w.slots(key.Queue, key.Type)
 	if n < 0 {
@@ -216,7 +216,7 @@ func (w *Named) free(q *queueSlots, key Key) (n int, bounded bool) {
 }
 
 // Release gives a slot back and wakes the partitions that can use it. It does not wake the partition that gives it
-// back: that one looks by itself whether an attempt waits.
+// back, which itself looks for a waiting attempt.
 func (m *Matcher) Release(c *limit.Client, s Slot) {
 	if s.Claims != (core.Token{}) {
 		s.Of.Placed.Unclaim(s.Claims)
@@ -237,7 +237,7 @@ func (m *Matcher) Release(c *limit.Client, s Slot) {
 	}
 }
 
-// Leave removes a partition from those that wait, because it has nothing to start any more.
+// Leave removes a partition from those that wait, because it has nothing left to start.
 func (m *Matcher) Leave(c *limit.Client, key Key) {
 	m.mu.Lock()
 	var suspect suspects

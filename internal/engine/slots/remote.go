@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine/limit"
 )
 
-// Remote returns the remote workers to which a queue belongs; nil: there are none.
+// Remote returns the remote workers to which a queue belongs, or nil if there are none.
 func (m *Matcher) Remote(queue string) *Named {
 	for _, w := range *m.workers.Load() {
 		if w.Remote != nil && w.Remote.Serves(queue) {
@@ -37,7 +37,7 @@ func (w *Named) slots(queue, taskType string) int {
 }
 
 // Offered wakes the partitions that wait for slots of a queue, because a remote worker has come with free ones. takes
-// says which task types it takes.
+// reports which task types it takes.
 func (m *Matcher) Offered(queue string, takes func(taskType string) bool) {
 	type waiting struct {
 		key     Key

@@ -6,24 +6,24 @@ import (
 	"github.com/pawl-dev/pawl/internal/engine/limit"
 )
 
-// suspects are those that wait in a partition for slots of a queue. Of all suspects in a process only a group has slots
-// at once. When the process dies, it may be any of the group that has killed it. A suspect in a group of one has lost
-// its attempt by itself or by chance, and not by another suspect.
+// suspects are the waiting suspects of a partition for slots of a queue. Of all suspects in a process only a group has
+// slots at once. When the process dies, it may be any of the group that has killed it. A suspect in a group of one has
+// lost its attempt on its own or by chance, and not because of another suspect.
 type suspects struct {
 	client *limit.Client
 	key    Key
 }
 
 // group counts the suspects that have slots. All are of one size. So a suspect that runs alone, or in a small group,
-// runs beside none of which less is known.
+// never runs beside one about which less is known.
 type group struct {
 	size    int // how many of them may have slots at once
 	running int
 	begun   int // how many began since none had a slot
 }
 
-// joins reports whether a suspect may run beside those that do. If suspects of other groups wait, those that have come
-// later do not refill the group for ever.
+// joins reports whether a suspect may run beside those that do. If suspects of other groups wait, later arrivals do not
+// refill the group forever.
 func (g *group) joins(size int, othersWait bool) bool {
 	switch {
 	case g.running == 0:
@@ -89,8 +89,8 @@ func (m *Matcher) takeApart(s suspects) (Slot, bool) {
 	return taken, true
 }
 
-// StartLoad says that a partition is about to read its runs. While one does, what remote workers execute of them is not
-// counted yet.
+// StartLoad notes that a partition is about to read its runs. While one does, what remote workers execute of them is
+// not counted yet.
 func (m *Matcher) StartLoad() {
 	m.mu.Lock()
 	m.loads++
@@ -98,7 +98,7 @@ func (m *Matcher) StartLoad() {
 	m.limiter.StartLoad()
 }
 
-// FinishLoad says that a partition has read its runs. The caller looks by itself whether suspects wait.
+// FinishLoad notes that a partition has read its runs. The caller itself looks for waiting suspects.
 func (m *Matcher) FinishLoad(c *limit.Client) {
 	m.limiter.FinishLoad(c)
 	m.mu.Lock()

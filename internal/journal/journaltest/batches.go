@@ -166,7 +166,7 @@ func testHeld(f *fixture) {
 	f.equal("lease after a crash", f.acquire(0).Last, uint64(2))
 }
 
-// testRenew checks that an owner learns the state of its partition, until another one owns it.
+// testRenew checks that an owner gets the state of its partition, until another one owns it.
 func testRenew(f *fixture) {
 	f.acquire(0)
 	f.append(nil, signal(1, "a"))

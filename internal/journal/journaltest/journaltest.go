@@ -18,7 +18,7 @@ type Store struct {
 	Journal journal.Journal
 	// Reopen closes the journal and opens it again.
 	Reopen func() journal.Journal
-	// Crash opens what is durable now, like after a kill: the journal is not closed, and is not used any more.
+	// Crash opens what is durable now, as after a kill: the journal is not closed, and is no longer used.
 	Crash func() journal.Journal
 	// Expire ends the leases, as if the owners gave no sign of life. Nil: leases of this storage do not end like that.
 	Expire func()

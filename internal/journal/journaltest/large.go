@@ -14,7 +14,7 @@ func largeSignal(n int, fill byte) core.Entry {
 	return e
 }
 
-// encodedAs encodes entries of a batch, and says where the large ones are.
+// encodedAs encodes entries of a batch, and returns where the large ones are.
 func encodedAs(seq uint64, entries ...core.Entry) (out []byte, found []journal.Large) {
 	for i := range entries {
 		from := len(out)
@@ -45,7 +45,7 @@ func testLarge(f *fixture) {
 	_, tail := f.tail(0, first-1)
 	f.equal("the batch after a crash", tail, batch)
 
-	// One history refers to its entry. The other one says that a large entry is from a batch that does not have it.
+	// One history refers to its entry. The other one claims that a large entry is from a batch that does not have it.
 	ofOne, ofTwo := []core.Entry{batch[1], batch[4]}, []core.Entry{batch[0], batch[2], batch[3]}
 	v := &journal.View{Through: first}
 	for n, entries := range [][]core.Entry{ofOne, ofTwo} {

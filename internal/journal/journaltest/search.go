@@ -53,7 +53,7 @@ func testSearch(f *fixture) {
 	found(journal.Query{Workflow: "order", Phases: []core.RunPhase{core.RunSucceeded, core.RunWaiting}},
 		func(r *journal.RunRow) bool { return r.Workflow == "order" })
 
-	// A step that ends is not retried any more, and a run that ends has no deadline to miss.
+	// A step that ends is no longer retried, and a run that ends has no deadline to miss.
 	v.Steps = nil
 	for n := range v.Runs[:40] {
 		r := &v.Runs[n]
@@ -92,7 +92,7 @@ func viewToSearch() *journal.View {
 	return v
 }
 
-// retried returns the steps of a run: two that are tried again, one that backs off, or others.
+// retried returns the steps of a run: two that are retried, one that backs off, or others.
 func retried(run core.RunID, n int) []journal.StepRow {
 	switch n % 3 {
 	case 0:

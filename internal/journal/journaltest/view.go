@@ -108,7 +108,7 @@ func testWhole(f *fixture) {
 		}
 	}
 	check()
-	// One goes on: a step is reset and tried once more. The attempt that was stopping has stopped.
+	// One goes on: a step is reset and tried again. The attempt that was stopping has stopped.
 	again := &steps[2][1]
 	again.Phase, again.Attempt, again.EndedAt = core.StepBackingOff, 3, 0
 	third := attempts[2][3]
@@ -123,13 +123,13 @@ func testWhole(f *fixture) {
 	check()
 }
 
-// newRuns are runs whose first rows come at once, and what is expected of them.
+// newRuns are runs whose first rows come at once, and the expected results.
 type newRuns struct {
 	steps   map[int][]journal.StepRow
 	entries map[int][]core.Entry
 }
 
-// add adds a run to a view, which says that it is new unless it is run 3.
+// add adds a run to a view, which marks it as new unless it is run 3.
 func (w *newRuns) add(v *journal.View, n int, entry core.Entry, all ...journal.StepRow) {
 	for i := range all {
 		all[i].Run, all[i].Step, all[i].ScheduledAt = RunID(n), core.StepID(i), at(10+i)
@@ -146,7 +146,7 @@ func (w *newRuns) add(v *journal.View, n int, entry core.Entry, all ...journal.S
 	}
 }
 
-// more adds what came later of a run to a view: its first step ends and the next begins.
+// more adds the later rows of a run to a view: its first step ends and the next begins.
 func (w *newRuns) more(v *journal.View, n int, next journal.StepRow) {
 	r := row(n)
 	r.Applied = 2
@@ -164,7 +164,7 @@ func (w *newRuns) more(v *journal.View, n int, next journal.StepRow) {
 	w.steps[n] = append(w.steps[n], next)
 }
 
-// check compares runs 1 to 9 with what the journal reads.
+// check compares runs 1 to 9 with the journal's answers.
 func (w *newRuns) check(f *fixture) {
 	f.Helper()
 	for n := 1; n <= 9; n++ {
@@ -488,7 +488,7 @@ func testPrune(f *fixture) {
 	f.equal("pruned in partition 1", n, 5)
 	f.equal("rows", len(f.list(journal.Query{Limit: 100}).Runs), 20)
 
-	// Nothing of a pruned run is left: another one with its id has a history of its own.
+	// Nothing of a pruned run is left: another run with its id has a new history.
 	f.append(&journal.View{
 		Runs: []journal.RunRow{row(2)}, History: []journal.HistoryRow{piece(2, 1, signal(2, "b"))},
 	})

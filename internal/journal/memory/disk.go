@@ -28,9 +28,9 @@ type disk struct {
 
 type partition struct {
 	epoch, last, through uint64
-	owner                string    // the owner of the epoch; empty: nobody holds the partition
+	owner                string    // the owner of the epoch; empty if there is none
 	until                core.Time // the end of the owner's lease, if it has a term
-	pin                  string    // the node that should own it because somebody said so; empty: whichever
+	pin                  string    // the node to which it is pinned; empty: none
 	batches              []batch   // only those after through, and those that a feed needs
 	feeds                map[string]journal.Feed
 	inbox                map[int][]journal.Message // the messages by sender
@@ -47,7 +47,7 @@ type endedRun struct {
 // end notes that a run has ended, for Prune.
 func (p *partition) end(r *journal.RunRow) {
 	i, _ := slices.BinarySearchFunc(p.ended, r.EndedAt, func(e endedRun, at core.Time) int {
-		return cmp.Or(cmp.Compare(e.at, at), -1) // it goes behind those of its instant
+		return cmp.Or(cmp.Compare(e.at, at), -1) // it comes after those of its instant
 	})
 	p.ended = slices.Insert(p.ended, i, endedRun{r.ID, r.EndedAt})
 }
@@ -176,7 +176,7 @@ func (d *disk) checkHistory(rows []journal.HistoryRow) error {
 	return nil
 }
 
-// checkNew refuses a view with a run that is said to be new and is not. Other journals rely on that.
+// checkNew refuses a view with a run that is marked as new and is not. Other journals rely on that.
 func (d *disk) checkNew(v *journal.View) error {
 	rest := v.Runs
 	for _, run := range v.New {

@@ -56,7 +56,7 @@ type Journal struct {
 	Term time.Duration
 	Now  func() core.Time
 
-	mu    *sync.Mutex // guards the disk, for all who share it
+	mu    *sync.Mutex // guards the disk, for everyone who shares it
 	disk  *disk
 	gone  bool
 	count int // the number of partitions
@@ -65,7 +65,7 @@ type Journal struct {
 // New returns an empty journal with one partition.
 func New() *Journal { return NewPartitions(1) }
 
-// NewPartitions returns an empty journal with so many partitions.
+// NewPartitions returns an empty journal with that many partitions.
 func NewPartitions(count int) *Journal {
 	return &Journal{mu: new(sync.Mutex), disk: newDisk(), count: count}
 }
@@ -181,7 +181,7 @@ func (j *Journal) Expire(partition int) {
 	j.disk.partition(partition).until = 0
 }
 
-// Holder returns who has the lease of a partition, and whether it has not ended; empty: nobody has it.
+// Holder returns who has the lease of a partition, and whether it has not ended; empty if nobody has it.
 func (j *Journal) Holder(partition int) (owner string, alive bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

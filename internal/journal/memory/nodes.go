@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// Shared is a journal as one of several processes reaches it, the nodes of a cluster.
+// Shared is a journal from the view of one of several processes, the nodes of a cluster.
 type Shared struct{ *Journal }
 
 var _ cluster.Shareable = Shared{}

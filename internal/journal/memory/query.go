@@ -41,7 +41,7 @@ func (j *Journal) List(ctx context.Context, q journal.Query) (journal.Page, erro
 	var page journal.Page
 	for _, id := range j.disk.newest() {
 		r := j.disk.runs[id]
-		if q.Retrying { // else nobody asks, and it would cost time in each list
+		if q.Retrying { // otherwise it is not needed, and would cost time in each list
 			r.Retrying = j.disk.retrying(&r)
 		}
 		if !q.Follows(&r) || !q.Selects(&r) {

@@ -52,8 +52,9 @@ func (s *storage) write(ctx context.Context, st *statement) (written bool, err e
 	return written, err
 }
 
-// whyNot says why a batch was not written. If an earlier try has written it after all, it returns nil: then the row of
-// the partition has the mark of this append. Nobody but the owner writes it, and his appends come one after the other.
+// whyNot returns why a batch was not written. If an earlier try has written it after all, it returns nil: then the row
+// of the partition has the mark of this append. Nobody but the owner writes it, and his appends come one after the
+// other.
 func (s *storage) whyNot(ctx context.Context, b *journal.Batch, mark int64) error {
 	o, err := s.confirmedOwner(ctx, b.Partition)
 	switch {
@@ -77,8 +78,8 @@ type doubtError struct{ err error }
 
 func (e *doubtError) Error() string { return e.err.Error() }
 
-// failed returns the error of an append. Where it is not known whether the batch was written, the cause is only told:
-// its kind would say that nothing was.
+// failed returns the error of an append. If it is unknown whether the batch was written, the cause is only a part of
+// the text: its kind would claim that nothing was.
 func (s *storage) failed(b *journal.Batch, err error, doubt bool) error {
 	var order *orderError
 	switch {
@@ -104,7 +105,7 @@ type statement struct {
 // where the batch is its owner's next one.
 type part struct {
 	name string
-	text string // a $ alone stands for the next parameter
+	text string // a lone $ means the next parameter
 }
 
 const ownText = "WITH own AS (UPDATE {schema}.partitions SET last = $3, through = greatest(through, least($4, $3))," +
@@ -124,21 +125,21 @@ const (
 		" $::uuid[], $::uuid[], $::uuid[], $::text[], $::text[], $::text[], $::text[], $::text[]"
 )
 
-// replaceRun lets the row of a run take the place of the one before, but for what was folded into that. The phase comes
+// replaceRun makes the row of a run replace the earlier one, except for what was folded into that. The phase comes
 // after it.
 const replaceRun = " ON CONFLICT (id) DO UPDATE SET created_at = excluded.created_at, ended_at = excluded.ended_at," +
 	" deadline = excluded.deadline, wake = excluded.wake, applied = excluded.applied, partition = excluded.partition," +
 	" definition = excluded.definition, parent = excluded.parent, workflow = excluded.workflow," +
 	" workflow_id = excluded.workflow_id, key = excluded.key, message = excluded.message, labels = excluded.labels,"
 
-// parts stand in the order in which [storage.appending] adds their rows.
+// parts are in the order in which [storage.appending] adds their rows.
 var parts = []part{
 	// A statement has one of these two: some databases refuse to change a table in two parts.
 	{"runs", "INSERT INTO {schema}.runs_data (" + runNames + ") SELECT " + runValues + " FROM own," +
 		" unnest(" + runArrays + ") AS u (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)" + replaceRun +
 		" phase = excluded.phase"},
 	// A new run that is there already divides by zero: nothing is saved. Other databases that speak PostgreSQL's
-	// protocol have no xmax, which would say which rows were new.
+	// protocol have no xmax, which would show which rows were new.
 	{"folded", "INSERT INTO {schema}.runs_data (" + runNames + ", piece, steps)" +
 		" SELECT " + runValues + ", u.p, nullif(u.q, '') FROM own," +
 		" unnest(" + runArrays + ", $::bytea[], $::text[])" +
@@ -348,8 +349,8 @@ func addGone(gone []string, st *statement) bool {
 	return true
 }
 
-// trimEvery is after how many batches the journal is trimmed. It is a statement of its own, because it need not be in
-// the batch's: what it deletes nobody reads any more.
+// trimEvery is after how many batches the journal is trimmed. It is a separate statement, because it need not be in the
+// batch's: nobody reads any longer what it deletes.
 const trimEvery = 64
 
 var trimTexts = []string{
@@ -361,7 +362,7 @@ var trimTexts = []string{
 	"DELETE FROM {schema}.feeds WHERE partition = $1 AND removed",
 }
 
-// trim deletes what is not needed any more. If it fails, the next one does it.
+// trim deletes what is no longer needed. If it fails, the next one does it.
 func (s *storage) trim(ctx context.Context, partition int) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

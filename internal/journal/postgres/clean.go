@@ -9,8 +9,8 @@ import (
 // cleanAtOnce is how many runs one transaction removes.
 const cleanAtOnce = 500
 
-// Clean implements cluster.Stores. Its first transaction makes a later move back begin anew, and the last one says that
-// nothing is left; each makes sure that the partition is still kept elsewhere.
+// Clean implements cluster.Stores. Its first transaction makes a later move back start from the beginning, and the last
+// one reports that nothing is left; each makes sure that the partition is still kept elsewhere.
 func (s *stores) Clean(ctx context.Context, p int, name string) (more bool, err error) {
 	if err := s.ready(ctx, p); err != nil {
 		return false, err
@@ -49,7 +49,7 @@ func (s *stores) Clean(ctx context.Context, p int, name string) (more bool, err 
 }
 
 // needed locks a partition's row in a store, and reports whether its rows there are or may become the partition's: the
-// store keeps it, should keep it, or has been brought the last of it under an epoch that still counts.
+// store keeps it, should keep it, or has received the last of it under an epoch that is still valid.
 func (s *stores) needed(ctx context.Context, t *transaction, p int) (bool, error) {
 	var own uint64
 	err := t.row(ctx, "SELECT epoch FROM {schema}.partitions WHERE partition = $1 FOR UPDATE NOWAIT", p).Scan(&own)

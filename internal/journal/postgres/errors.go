@@ -37,18 +37,18 @@ const (
 	wrongSetting          = "22023"
 )
 
-// outcome says what a failed try means.
+// outcome is the result of a failed try.
 type outcome uint8
 
 const (
-	refused     outcome = iota // the database has said no, and nothing of the statement was done
+	refused     outcome = iota // the database has refused it, and nothing of the statement was done
 	immediately                // nothing was done, and another try may succeed at once
 	later                      // nothing was done; the database cannot be reached or takes nothing now
-	unknown                    // nobody knows whether the statement was carried out
+	unknown                    // it is unknown whether the statement was carried out
 )
 
-// classify says what an error of a statement means. Where the server answers with an error of the class ERROR, it has
-// rolled back. If it ends the connection, the statement before may have been committed.
+// classify returns what an error of a statement means. Where the server answers with an error of the class ERROR, it
+// has rolled back. If it ends the connection, the statement before may have been committed.
 func (s *storage) classify(err error) outcome {
 	var said *pgconn.PgError
 	var connecting *pgconn.ConnectError
@@ -85,7 +85,7 @@ func (s *storage) classifyCode(said *pgconn.PgError) outcome {
 	}
 }
 
-// isRefusal reports whether the database would say the same again.
+// isRefusal reports whether the database would give the same answer again.
 func isRefusal(code string) bool {
 	switch code {
 	case undefinedDatabase, wrongPassword, notAllowed, insufficientPrivilege, readOnlyTransaction, unknownSetting,
@@ -102,7 +102,7 @@ func isMissing(err error) bool {
 		(said.Code == undefinedTable || said.Code == undefinedColumn || said.Code == undefinedSchema)
 }
 
-// advice says what an error of the database means for the journal, and what to do about it.
+// advice explains what an error of the database means for the journal, and what to do about it.
 var advice = map[string]struct {
 	err  error
 	text string
@@ -158,7 +158,7 @@ func (s *storage) wrap(op string, err error) error {
 	return fmt.Errorf("journal: %s %s: %w", op, s.name, err)
 }
 
-// silentError is the error of a statement that has got no answer in time. It is none of a caller who has gone.
+// silentError is the error of a statement that has got no answer in time. It is not the error of a caller who has gone.
 type silentError struct {
 	within time.Duration
 	err    error
@@ -169,7 +169,7 @@ func (e *silentError) Error() string {
 		"somebody hold locks? statement_timeout= of the address says how long to wait)", e.within, e.err)
 }
 
-// silent returns a [silentError] if an error is that of a context which ended by itself, and not with its caller.
+// silent returns a [silentError] if an error is that of a context which ended on its own, and not with its caller.
 func silent(caller, own context.Context, within time.Duration, err error) error {
 	var said *pgconn.PgError
 	var before *silentError
@@ -180,14 +180,14 @@ func silent(caller, own context.Context, within time.Duration, err error) error 
 	return &silentError{within, err}
 }
 
-// unansweredError is that of something that only reads.
+// unansweredError is the error of a read without an answer.
 type unansweredError struct{ err error }
 
 func (e *unansweredError) Error() string        { return e.err.Error() }
 func (e *unansweredError) Unwrap() error        { return e.err }
 func (e *unansweredError) Is(target error) bool { return target == journal.ErrNoAnswer }
 
-// isOurs reports whether the error is one of the journal's already.
+// isOurs reports whether the error is already one of the journal's.
 func isOurs(err error) bool {
 	for _, ours := range []error{
 		journal.ErrFenced, journal.ErrFull, journal.ErrReadOnly, journal.ErrCorrupt, journal.ErrNewer, journal.ErrHeld,

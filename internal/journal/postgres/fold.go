@@ -7,10 +7,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// The row of a new run has the first piece of its history and its steps, as far as they are short, instead of rows of
-// their own: a run that sleeps has one row. What comes later has rows of its own. A row in steps_data takes the place
-// of the one here; the view step_rows has both. A sleeping run then takes 530 bytes of database instead of 784.
-// Attempts are not in the row: a run that sleeps has none, and lists would read wider rows.
+// The row of a new run has the first piece of its history and its steps, if they are short, instead of separate rows: a
+// run that sleeps has one row. Later data has separate rows. A row in steps_data replaces the one here; the view
+// step_rows has both. A sleeping run then takes 530 bytes of database instead of 784. Attempts are not in the row: a
+// run that sleeps has none, and lists would read wider rows.
 const (
 	mostPiece = 512 // bytes; longer ones would make the rows that lists read too wide
 	mostSteps = 256
@@ -19,7 +19,7 @@ const (
 // folded is the row of a new run.
 type folded struct {
 	row   *journal.RunRow
-	piece []byte // the checksum and the entries; nil: the history has rows of its own
+	piece []byte // the checksum and the entries; nil: the history has separate rows
 	steps string // a JSON array; empty: the steps have rows of their own
 }
 
@@ -61,7 +61,7 @@ func fold(v *journal.View) (rest *journal.View, fresh []folded) {
 	return &left, fresh
 }
 
-// partOf moves the rows before those of a run to others, and returns those of the run and what comes after them.
+// partOf moves the rows before those of a run to others, and returns those of the run and the later ones.
 func partOf[T any](others, rows []T, run core.RunID, of func(*T) core.RunID) (_, own, rest []T) {
 	begin := 0
 	for begin < len(rows) && of(&rows[begin]) != run {
@@ -92,8 +92,8 @@ func entriesOf(piece []byte) ([]byte, error) {
 	return piece[4:], check(piece[4:], int32(binary.BigEndian.Uint32(piece)))
 }
 
-// foldedSteps writes the steps of a run as text; empty: they have to have rows of their own. The index of steps that
-// are tried again has such rows alone.
+// foldedSteps writes the steps of a run as text; empty: they need separate rows. The index of steps that are tried
+// again has only such rows.
 func foldedSteps(at core.Time, steps []journal.StepRow) string {
 	if len(steps) == 0 || at <= 0 {
 		return ""
@@ -125,7 +125,7 @@ func foldedSteps(at core.Time, steps []journal.StepRow) string {
 	return string(t.Text)
 }
 
-// addFolded adds the rows of all runs: new ones, and those of runs that have rows already, whose rows fold nothing.
+// addFolded adds the rows of all runs: new ones, and those of runs that already have rows, whose rows fold nothing.
 func addFolded(v *journal.View, fresh []folded, st *statement) bool {
 	n := len(fresh) + len(v.Runs)
 	rows := make([]*journal.RunRow, n)

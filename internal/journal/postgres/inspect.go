@@ -13,7 +13,7 @@ import (
 
 const mostProblems = 100
 
-// inspection collects what is found.
+// inspection collects the problems.
 type inspection struct {
 	s         *storage
 	keeps     []int32                   // the partitions that the store keeps; nil: all
@@ -28,8 +28,8 @@ func (i *inspection) problem(format string, args ...any) {
 	}
 }
 
-// inspect looks at one store. Each part is read in a statement of its own. A partition at work moves between
-// them, so what is compared across tables is compared within one statement.
+// inspect looks at one store. Each part is read in a statement of its own. A partition at work moves between them, so a
+// comparison across tables is made within one statement.
 func (s *storage) inspect(ctx context.Context, keeps []int32, taken []map[int]uint64) (*inspection, error) {
 	i := &inspection{s: s, keeps: keeps, taken: taken, undefined: map[core.DefinitionID]int{}}
 	for _, part := range []func(context.Context) error{
@@ -122,7 +122,7 @@ func (i *inspection) batches(ctx context.Context) error {
 	return nil
 }
 
-// histories finds pieces that no row knows of. What is in a piece is checked by EachRun, which reads all of them.
+// histories finds pieces to which no row belongs. EachRun checks the content of a piece, since it reads all of them.
 func (i *inspection) histories(ctx context.Context) error {
 	err := i.s.read(ctx, "check", i.s.in("SELECT h.run, h.seq, coalesce(r.applied, -1) FROM {schema}.history h"+
 		" LEFT JOIN {schema}.runs_data r ON r.id = h.run WHERE r.id IS NULL OR h.seq > r.applied LIMIT $1"),

@@ -44,7 +44,7 @@ type conditions struct {
 	args []any
 }
 
-// add adds a condition. Each $ in it stands for the next argument.
+// add adds a condition. Each $ in it means the next argument.
 func (c *conditions) add(condition string, args ...any) {
 	for _, a := range args {
 		c.args = append(c.args, a)
@@ -82,7 +82,7 @@ func listQuery(q journal.Query, partitions []int32) (text string, args []any) {
 			" ON id = run"
 		order = "run DESC"
 	case len(q.Phases) != 1 && (q.Workflow != "" || len(q.Phases) > 1 && !slices.Contains(q.Phases, core.RunSucceeded)):
-		c.add("phase = one.phase") // each phase by itself is in order
+		c.add("phase = one.phase") // the rows of each phase are in order
 		if q.Workflow == "" {
 			c.add("phase <> " + strconv.Itoa(int(core.RunSucceeded)))
 		}
@@ -105,10 +105,10 @@ func listQuery(q journal.Query, partitions []int32) (text string, args []any) {
 	return "SELECT " + runColumns + " FROM " + tables + c.where() + " ORDER BY " + order + limit, c.args
 }
 
-// phasesOf returns the numbers of phases; of none, those of all. So one index by workflow, phase and id serves lists
-// of some phases and of all: each phase is in order, ten reads cost 0.4 ms, and an open run has one entry less. An
-// index by phase alone would not do: ten failed runs would be found by reading a million of another workflow that
-// sleep.
+// phasesOf returns the numbers of phases; without phases, those of all. So one index by workflow, phase and id serves
+// lists of some phases and of all: each phase is in order, ten reads cost 0.4 ms, and an open run has one entry less.
+// An index by phase alone would be too slow: ten failed runs would be found by reading a million sleeping ones of
+// another workflow.
 func phasesOf(phases []core.RunPhase) []int16 {
 	if len(phases) == 0 {
 		for p := core.RunPending; p <= core.RunContinued; p++ {

@@ -20,8 +20,8 @@ import (
 // with its name: a list that silently lacks runs would be worse. Only the rows in a partition's own store count,
 // because another store may have a copy that is not complete yet, or not removed yet.
 
-// about returns the stores that may have runs with a workflow id; empty: all. Such runs are where their name says, so a
-// run can be found while the stores of others do not answer.
+// about returns the stores that may have runs with a workflow id; empty: all. Such runs are where their name
+// determines, so a run can be found while the stores of others do not answer.
 func (l *layout) about(workflowID string) *layout {
 	if workflowID == "" || len(l.all) == 1 {
 		return l
@@ -113,7 +113,7 @@ func (s *stores) Partitions(ctx context.Context) ([]journal.Span, error) {
 }
 
 // Definition implements journal.Journal. Definitions belong to no partition: each store has those that its runs need,
-// and most often all.
+// and usually all.
 func (s *stores) Definition(ctx context.Context, id core.DefinitionID) (d journal.Definition, err error) {
 	l := s.layout.Load()
 	var unread error
@@ -297,7 +297,7 @@ func (s *storage) allTaken(ctx context.Context, fn func(partition, sender int, t
 		})
 }
 
-// add adds what was found in another store.
+// add adds the results of another store.
 func (i *inspection) add(other *inspection) {
 	i.Server += "; " + fmt.Sprintf("%s: %s", other.s.id, other.Server)
 	i.Bytes += other.Bytes

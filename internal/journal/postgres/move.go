@@ -14,9 +14,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// A partition is moved from one store to another one in passes. Each is one transaction of the target that brings what
-// has changed since the one before, read in one snapshot of the source. The target's row of the partition says how far
-// it has come, so another process can go on. The last pass happens under a lease in the source, while nobody writes:
+// A partition is moved from one store to another one in passes. Each is one transaction of the target that brings the
+// changes since the one before, read in one snapshot of the source. The target's row of the partition has the position,
+// so another process can continue. The last pass happens under a lease in the source, while nobody writes:
 //
 //	1. passes, while the owner works
 //	2. the owner gives the partition back, the mover takes it, and makes the last pass
@@ -24,7 +24,7 @@ import (
 //	4. the target opens it
 //	5. the map says so
 //
-// Before 3 the partition is whole in the source, and its lease ends by itself. After 3 whoever wants to acquire it
+// Before 3 the whole partition is in the source, and its lease ends on its own. After 3 whoever wants to acquire it
 // finishes 4 and 5, see [stores.settle].
 
 const (
@@ -59,7 +59,7 @@ var moved = []struct{ table, columns, rows string }{
 const changedText = "SELECT id FROM {schema}.runs_data WHERE partition = {partition} AND" +
 	" (applied > {since} OR wake = 2)"
 
-// The index by which a pass finds what has changed, as long as the source has rows of the partition.
+// The index with which a pass finds changes, as long as the source has rows of the partition.
 const (
 	indexText = "CREATE INDEX CONCURRENTLY IF NOT EXISTS runs_moving_{partition} ON {schema}.runs_data (applied)" +
 		" WHERE partition = {partition}"
@@ -67,7 +67,7 @@ const (
 )
 
 // hasten runs a statement that only makes moves faster, or writes after them. It may fail: each node does this on its
-// own, and two at once may be in each other's way.
+// own, and two at once may block each other.
 func (s *storage) hasten(ctx context.Context, text string, p int) {
 	_ = s.query(ctx, s.about(text, p, 0), nil, func(pgx.Rows) error { return nil })
 }
@@ -112,7 +112,7 @@ func (s *stores) Copy(ctx context.Context, p int) error {
 			break
 		}
 	}
-	for _, m := range moved { // the target knows nothing of these rows yet, and would read all of a large partition
+	for _, m := range moved { // the target has none of these rows yet, and would read a whole large partition
 		to.hasten(ctx, "ANALYZE {schema}."+m.table, p) //nolint:misspell // SQL
 	}
 	return nil
@@ -129,7 +129,7 @@ func (s *stores) Switch(ctx context.Context, p int, owner string) error {
 		return err
 	}
 	if err = s.handOver(ctx, p, from, to, lease); err != nil {
-		// Where it is the source's still, nobody has to wait for the end of the lease.
+		// If the source still has it, nobody has to wait for the end of the lease.
 		return errors.Join(err, from.Release(context.WithoutCancel(ctx), p, lease.Epoch))
 	}
 	_ = from.Release(ctx, p, lease.Epoch) // forgets it: the epoch is another one
@@ -194,8 +194,8 @@ func (s *stores) give(ctx context.Context, p int, from, to *storage, epoch uint6
 const leaseAwayText = "UPDATE {schema}.partitions SET owner = $3, epoch = epoch + 1, term = $4::bigint, mark = $5," +
 	" until = clock_timestamp() + $4::bigint * interval '1 microsecond' WHERE partition = $1 AND epoch = $2 RETURNING 1"
 
-// leaseAway makes a partition another store's. It is the moment from which the move cannot fail any more, and it fails
-// if somebody has taken the partition since the lease began.
+// leaseAway makes a partition another store's. From this moment the move can no longer fail, and it fails if somebody
+// has taken the partition since the lease began.
 func (s *storage) leaseAway(ctx context.Context, p int, epoch uint64, to *storage) error {
 	mark, done := s.nextMark(), false
 	err := s.again(ctx, func(ctx context.Context) error {
@@ -275,7 +275,7 @@ func (s *stores) settle(ctx context.Context, p int) (moved bool, err error) {
 	return true, s.readMap(ctx)
 }
 
-// open lets a partition that was leased to this store be acquired. Nothing happens where that is so already.
+// open makes a partition that was leased to this store acquirable. Nothing happens where that is so already.
 func (s *storage) open(ctx context.Context, p int, epoch uint64) error {
 	opened := false
 	err := s.change(ctx, "move", openText, &opened, p, int64(epoch), s.lease.Microseconds())
@@ -294,8 +294,8 @@ func (s *storage) open(ctx context.Context, p int, epoch uint64) error {
 	return s.wrap("move", err)
 }
 
-// pass brings what has changed in a partition since the pass before, and returns how many rows that were. The last one
-// leaves the source's epoch in the target: only under this epoch can the partition be leased to the target.
+// pass brings the changes of a partition since the earlier pass, and returns the number of rows. The last one leaves
+// the source's epoch in the target: only under this epoch can the partition be leased to the target.
 func pass(ctx context.Context, p int, from, to *storage, final bool) (rows int64, err error) {
 	source, err := from.long(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
@@ -305,7 +305,7 @@ func pass(ctx context.Context, p int, from, to *storage, final bool) (rows int64
 	var epoch, last, through uint64
 	err = source.row(ctx, "SELECT epoch, last, through FROM {schema}.partitions WHERE partition = $1", p).
 		Scan(&epoch, &last, &through)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) { // nobody has ever owned it
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) { // it never had an owner
 		return 0, from.wrap("move", err)
 	}
 	target, err := to.long(ctx, pgx.TxOptions{})
@@ -340,7 +340,7 @@ func pass(ctx context.Context, p int, from, to *storage, final bool) (rows int64
 	return rows, to.wrap("move", err)
 }
 
-// lockAway makes sure that a store keeps no partition whose rows are to be written by a mover, and that no other mover
+// lockAway makes sure that a store keeps no partition whose rows a mover is going to write, and that no other mover
 // writes them. It returns the batch up to which earlier passes have brought everything.
 func (t *transaction) lockAway(ctx context.Context, p int, epoch uint64) (since uint64, err error) {
 	var owner string
@@ -353,8 +353,8 @@ func (t *transaction) lockAway(ctx context.Context, p int, epoch uint64) (since 
 	return since, t.wrap("move", err)
 }
 
-// removeChanged deletes in the target what a pass brings anew: in the first one all that an earlier move has left. It
-// returns the condition of the runs that the pass brings.
+// removeChanged deletes in the target the rows that a pass brings again: in the first pass everything that an earlier
+// move has left. It returns the condition of the runs that the pass brings.
 func removeChanged(ctx context.Context, p int, since uint64, source, target *transaction) (which string, err error) {
 	if err := target.removeParts(ctx, p); err != nil {
 		return "", target.wrap("move", err)

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/cluster"
 )
 
-// The statements about nodes. Like leases, they know the database's clock alone, so it does not matter what the clocks
-// of the nodes show. A node that is gone for long is forgotten.
+// The statements about nodes. Like leases, they use only the database's clock, so the clocks of the nodes do not
+// matter. A node that has been gone for a long time is forgotten.
 const (
 	beatText = "INSERT INTO {schema}.nodes AS n (id, address, version, secret, since, beat, term, leaving," +
 		" reaches) VALUES ($1, $2, $3, $4, clock_timestamp(), clock_timestamp(), $5, false, $6)" +
@@ -45,7 +45,7 @@ var (
 // Stores implements cluster.Storage.
 func (s *stores) Stores() cluster.Stores { return s }
 
-// Beat implements cluster.Storage. It tells the stores that the last Snapshot has reached.
+// Beat implements cluster.Storage. It remembers the stores that the last Snapshot has reached.
 func (s *stores) Beat(ctx context.Context, n cluster.Node) error {
 	return s.change(ctx, "beat", beatText, nil, stored(n.ID), stored(n.Address), stored(n.Version), n.Secret,
 		s.lease.Microseconds(), *s.reached.Load())
@@ -89,7 +89,7 @@ func (s *storage) change(ctx context.Context, op, text string, found *bool, args
 	}))
 }
 
-// ownerRow is what a store says of a partition.
+// ownerRow is a store's data of a partition.
 type ownerRow struct {
 	partition int
 	cluster.Partition
@@ -139,8 +139,8 @@ func (s *stores) Snapshot(ctx context.Context) (out cluster.Snapshot, err error)
 	return out, nil
 }
 
-// partitions puts together what the stores say. The store that keeps a partition knows its owner, the first one what
-// was said of it.
+// partitions combines the data of the stores. The store that keeps a partition knows its owner, the first one knows
+// what was requested for it.
 func (l *layout) partitions(rows [][]ownerRow, errs []error) []cluster.Partition {
 	out := make([]cluster.Partition, len(l.places))
 	for p, at := range l.places {

@@ -13,7 +13,7 @@ import (
 )
 
 // outboxConns are the connections that the relay of callers' messages may use beside the pool: one to listen, one to
-// deliver, and one to spare, which is what the relay looks at before it listens.
+// deliver, and a spare one, for which the relay checks before it listens.
 const outboxConns = 3
 
 // openOutbox prepares what reads the messages of callers. It makes no connection yet.
@@ -36,7 +36,7 @@ func (s *storage) openOutbox(ctx context.Context) error {
 }
 
 // unpreparedDB returns a database/sql database with connections of its own. It prepares no statements, because
-// database/sql knows nothing of the fallback for poolers that do not know them.
+// database/sql does not know the fallback for poolers that do not support them.
 func (s *storage) unpreparedDB() *sql.DB {
 	cfg := s.pool.Config().ConnConfig.Copy()
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe

@@ -28,7 +28,7 @@ const (
 		" WHERE partition = $1 AND epoch = $2 AND owner <> '' RETURNING epoch, last, through"
 	releaseText = "UPDATE {schema}.partitions SET owner = '', epoch = epoch + 1 WHERE partition = $1 AND epoch = $2"
 	ownerText   = "SELECT epoch, owner, last, mark FROM {schema}.partitions WHERE partition = $1"
-	// confirmText reads the same by a commit of its own, see [storage.confirmedOwner].
+	// confirmText reads the same with its own commit, see [storage.confirmedOwner].
 	confirmText = "UPDATE {schema}.partitions SET mark = mark WHERE partition = $1 RETURNING epoch, owner, last, mark"
 	standText   = "SELECT sender, '', through, false FROM {schema}.taken WHERE partition = $1" +
 		" UNION ALL SELECT -1, name, seq, lapsed FROM {schema}.feeds WHERE partition = $1 AND NOT removed"
@@ -36,7 +36,7 @@ const (
 		" AND seq > $2"
 )
 
-// owner is who has a partition, and its last batch.
+// owner is the owner of a partition, and its last batch.
 type owner struct {
 	epoch, last uint64
 	name        string
@@ -152,20 +152,19 @@ func (s *storage) ownerOf(ctx context.Context, n int) (owner, error) {
 	return s.ownerBy(ctx, ownerText, n)
 }
 
-// confirmedOwner reads who owns a partition, of what no failover takes back. A commit that waited for a synchronous
-// standby when the server was restarted is there, but the standby may not have it. A commit that comes later, and
-// waits for the standby in its turn, has it with it.
+// confirmedOwner reads who owns a partition, from data that no failover takes back. A commit that waited for a
+// synchronous standby when the server was restarted is there, but the standby may not have it. A later commit, which
+// waits for the standby in its turn, includes it.
 func (s *storage) confirmedOwner(ctx context.Context, n int) (owner, error) {
 	return s.ownerBy(ctx, confirmText, n)
 }
 
-// replicatedText writes nothing where no server has to follow.
+// replicatedText writes nothing if no server has to follow.
 const replicatedText = "UPDATE {schema}.partitions SET mark = mark WHERE partition = $1" +
 	" AND current_setting('synchronous_standby_names', true) <> '' RETURNING epoch, owner, last, mark"
 
-// replicated returns when no failover takes back what was read before, see [storage.confirmedOwner]. It writes the row
-// of a partition that is kept here. Within one store that is not needed: what is written later is lost before what was
-// written earlier.
+// replicated returns when no failover takes back earlier reads, see [storage.confirmedOwner]. It writes the row of a
+// partition that is kept here. Within one store this is not needed: later writes are lost before earlier ones.
 func (s *storage) replicated(ctx context.Context, n int) error {
 	_, err := s.ownerBy(ctx, replicatedText, n)
 	return err
@@ -180,7 +179,7 @@ func (s *storage) ownerBy(ctx context.Context, text string, n int) (o owner, err
 	return o, err
 }
 
-// stand reads what else a lease says: the messages that were taken, and the feeds. Only the owner changes them.
+// stand reads the rest of a lease: the messages that were taken, and the feeds. Only the owner changes them.
 func (s *storage) stand(ctx context.Context, n int, l *journal.Lease) error {
 	err := s.again(ctx, func(ctx context.Context) error {
 		l.Taken, l.Feeds = nil, nil

@@ -18,8 +18,8 @@ import (
 // storeName matches the names of stores. A name is part of a variable of the environment.
 var storeName = regexp.MustCompile("^[a-z][a-z0-9_]{0,30}$")
 
-// A store that does not keep a partition has leased it away, for a hundred years, to the one that keeps it. So nobody
-// can acquire it there by an old map.
+// A store that does not keep a partition has leased it, for a hundred years, to the one that keeps it. So it cannot be
+// acquired there by an old map.
 const (
 	awayPrefix = "moved to store "
 	awayTerm   = 100 * 365 * 24 * time.Hour
@@ -31,7 +31,7 @@ func isAway(owner string) bool {
 }
 
 const (
-	// emptyText reports whether nobody has used a schema.
+	// emptyText reports whether a schema was never used.
 	emptyText = "SELECT NOT EXISTS (SELECT 1 FROM {schema}.partitions)" +
 		" AND NOT EXISTS (SELECT 1 FROM {schema}.documents)" +
 		" AND NOT EXISTS (SELECT 1 FROM {schema}.nodes)"
@@ -97,7 +97,7 @@ func checkStore(name, address string) error {
 	return nil
 }
 
-// claim makes the tables of a store where there are none, and says in them whose it is.
+// claim makes the tables of a store if there are none, and notes in them to whom it belongs.
 func (s *stores) claim(ctx context.Context, o *storage) error {
 	st, err := o.look(ctx)
 	of, database := "", ""

@@ -47,9 +47,8 @@ type storage struct {
 	closed bool
 }
 
-// Open opens the schema that the address names, and creates its tables where there are none. See the package for the
-// address. The context bounds the opening.
-// Errors: journal.ErrNoJournal, ErrNewer, ErrReadOnly.
+// Open opens the schema that the address names, and creates its tables if there are none. See the package for the
+// address. The context bounds the opening. Errors: journal.ErrNoJournal, ErrNewer, ErrReadOnly.
 func Open(caller context.Context, dsn string) (journal.Journal, error) {
 	s, err := connect(caller, dsn)
 	if err != nil {
@@ -80,7 +79,7 @@ func Open(caller context.Context, dsn string) (journal.Journal, error) {
 }
 
 // OpenReadOnly opens the schema for looking. It changes nothing and waits for nobody. Acquire, Append and Prune return
-// journal.ErrReadOnly. Errors: fs.ErrNotExist where there are no tables yet, journal.ErrNoJournal, ErrNewer.
+// journal.ErrReadOnly. Errors: fs.ErrNotExist if there are no tables yet, journal.ErrNoJournal, ErrNewer.
 func OpenReadOnly(ctx context.Context, dsn string) (journal.Inspected, error) {
 	s, err := connect(ctx, dsn)
 	if err != nil {
@@ -189,7 +188,7 @@ func (s *storage) usable(write bool) error {
 	return nil
 }
 
-// mode says how pgx sends a statement.
+// mode returns how pgx sends a statement.
 func (s *storage) mode() pgx.QueryExecMode {
 	if s.unprepared.Load() {
 		return pgx.QueryExecModeCacheDescribe
@@ -213,8 +212,8 @@ func (s *storage) query(ctx context.Context, text string, args []any, row func(p
 	return rows.Err()
 }
 
-// read runs a statement that only reads, and again where a connection is lost. begin is called before each try: what
-// an earlier one has read is to be forgotten.
+// read runs a statement that only reads, and again if a connection is lost. begin is called before each try, to forget
+// the results of an earlier one.
 func (s *storage) read(
 	ctx context.Context, op, text string, args []any, begin func(), row func(pgx.Rows) error,
 ) error {
@@ -237,8 +236,8 @@ func (s *storage) unanswered(caller context.Context, err error) error {
 	return &unansweredError{err}
 }
 
-// patience is how long a call goes on trying while the database cannot be reached. It is enough for a connection that
-// was cut, and short enough that callers learn of a server that is gone.
+// patience is how long a call goes on trying while the database cannot be reached. It is enough for a broken
+// connection, and short enough that callers learn of a server that is gone.
 const patience = 2 * time.Second
 
 // again calls fn until it succeeds, or fails in a way that another try would not change, or patience is over. All tries

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 )
 
-// pruneText deletes the closed runs that ended first. It is one statement, so a run goes with all that is known of it.
+// pruneText deletes the closed runs that ended first. It is one statement, so a run is removed with all its data.
 const pruneText = "WITH old AS (SELECT id FROM {schema}.runs_data WHERE partition = $1 AND ended_at > 0 AND" +
 	" ended_at < $2" +
 	" ORDER BY ended_at, id LIMIT $3)," +

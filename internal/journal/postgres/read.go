@@ -237,7 +237,7 @@ const inboxText = "SELECT i.sender, i.seq, i.sum, i.message FROM unnest($2::int[
 	" a.sender))" +
 	" ORDER BY m.seq LIMIT $4) AS i ORDER BY i.sender, i.seq"
 
-// inboxBytes bounds what is returned of one sender at once.
+// inboxBytes limits the size of the messages of one sender that are returned at once.
 const inboxBytes = 1 << 20
 
 // Inbox implements journal.Journal.

@@ -19,8 +19,8 @@ const (
 	againText = "UPDATE {schema}.partitions SET epoch = 0, last = 0, through = 0 WHERE epoch = $1"
 )
 
-// RemoveStore implements cluster.Stores. While the store is removed nobody can place a partition there, and nobody can
-// bring one there by what he has read before.
+// RemoveStore implements cluster.Stores. While the store is being removed, nobody can place a partition there, or bring
+// one there because of an earlier read.
 func (s *stores) RemoveStore(ctx context.Context, name string, gone bool) error {
 	if err := s.usable(true); err != nil {
 		return err
@@ -38,7 +38,7 @@ func (s *stores) RemoveStore(ctx context.Context, name string, gone bool) error 
 		return s.wrap("remove a store", err)
 	}
 	defer first.end(ctx)
-	// The lock comes in a statement of its own, so that the next one sees what was placed until then.
+	// The lock is in a separate statement, so that the next one sees what was placed until then.
 	used := 0
 	if err = first.exec(ctx, "SELECT 1 FROM {schema}.stores WHERE name = $1 FOR UPDATE", name); err == nil {
 		err = first.row(ctx, usedText, name).Scan(&used)
@@ -62,8 +62,8 @@ func (s *stores) RemoveStore(ctx context.Context, name string, gone bool) error 
 	return s.readMap(ctx)
 }
 
-// shut makes sure that a store keeps no partition, and that nobody can bring one there any more. A store that is said
-// to be gone may be silent. One that answers nevertheless is asked as any other: a mover may still reach it.
+// shut makes sure that a store keeps no partition, and that none can be brought there any longer. A store that was
+// declared lost may be silent. One that answers nevertheless is asked as any other: a mover may still reach it.
 func (l *layout) shut(ctx context.Context, o *storage, gone bool) error {
 	within, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
@@ -102,8 +102,8 @@ func (l *layout) shut(ctx context.Context, o *storage, gone bool) error {
 	return o.wrap("remove a store", err)
 }
 
-// noneGiven makes sure that no source has leased a partition to a store, where the store cannot be asked. The map says
-// so only later, and not at all if the move was called off in between.
+// noneGiven makes sure that no source has leased a partition to a store, where the store cannot be asked. The map
+// changes only later, and not at all if the move was cancelled in between.
 func (l *layout) noneGiven(ctx context.Context, o *storage) error {
 	for i, source := range l.all {
 		if source == o || len(l.keeps[i]) == 0 {
@@ -142,7 +142,7 @@ func (s *storage) lockAll(ctx context.Context) (*transaction, error) {
 	return t, nil
 }
 
-// owned is what a store says of a partition.
+// owned is a store's data of a partition.
 type owned struct {
 	Partition int
 	Owner     string

@@ -36,8 +36,8 @@ func (s *stores) Acquire(ctx context.Context, n int, name string) (journal.Lease
 	return at.Acquire(ctx, n, name)
 }
 
-// ofOne returns the error of a store. That another store than the first one is lost does not mean that the journal is,
-// so its kind is left out: only the partitions in it stand still.
+// ofOne returns the error of a store. The loss of another store than the first one is not the loss of the journal, so
+// its kind is left out: only the partitions in it stop.
 func (s *stores) ofOne(at *storage, err error) error {
 	if at == s.storage || errors.Is(err, journal.ErrFenced) {
 		return err
@@ -134,8 +134,8 @@ func (s *stores) Prune(ctx context.Context, n int, before core.Time, limit int) 
 	return at.Prune(ctx, n, before, limit)
 }
 
-// Inbox implements journal.Journal. What a partition has sent is in its store, and what it has taken in its own. While
-// a store does not answer, nothing comes from its partitions, and all from the others.
+// Inbox implements journal.Journal. The messages that a partition has sent are in its receiver's store, and those that
+// it has taken in its own. While a store does not answer, nothing comes from its partitions, and all from the others.
 func (s *stores) Inbox(
 	ctx context.Context, partition int, after map[int]uint64, limit int,
 ) ([]journal.Message, error) {

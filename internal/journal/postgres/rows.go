@@ -17,7 +17,7 @@ func newUUIDs(n int) uuids    { return make(uuids, 0, n) }
 func newTexts(n int) []string { return make([]string, 0, n) }
 func newBlobs(n int) blobs    { return make(blobs, 0, n) }
 
-// notNil returns the bytes such that they are not stored as NULL.
+// notNil returns the bytes so that they are not stored as NULL.
 func notNil(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -25,7 +25,7 @@ func notNil(b []byte) []byte {
 	return b
 }
 
-// columns are columns of numbers of a part of the view, which many rows share one allocation.
+// columns are number columns of a part of the view. Many rows share one allocation.
 type columns[T any] struct {
 	room []T
 	rows int

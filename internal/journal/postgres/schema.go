@@ -20,14 +20,13 @@ import (
 )
 
 // migrations are named by the version that they make, "1_tables.sql". A migration runs in one transaction, while older
-// processes work on the schema: it may add tables, columns with a default and views. If older code cannot live with
-// what it changes, it sets "oldest" in the table meta to its own version, and processes of older code are refused from
-// then on.
+// processes work on the schema: it may add tables, columns with a default and views. If older code cannot work with its
+// changes, it sets "oldest" in the table meta to its own version, and processes of older code are refused from then on.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// versions is where goose notes which migrations were made.
+// versions is the table in which goose notes which migrations were made.
 const versions = "schema_version"
 
 // newest is the version of the schema that this code makes.

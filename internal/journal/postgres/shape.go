@@ -12,13 +12,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// shapeText lists what the migrations make, one line each as shapeQuery says it. A test compares it with a new schema.
+// shapeText lists the results of the migrations, one line each in the form of shapeQuery. A test compares it with a new
+// schema.
 //
 //go:embed migrations/shape.txt
 var shapeText string
 
 // shapeQuery reads the columns, constraints and indexes of a schema. A dump that was restored in part may lack some:
-// nothing works less for it, until two owners write the same batch.
+// everything seems to work without it, until two owners write the same batch.
 const shapeQuery = `
 SELECT 'column ' || c.relname || '.' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
 	|| CASE WHEN a.attnotnull THEN ' NOT NULL' ELSE '' END

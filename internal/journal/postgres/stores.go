@@ -18,29 +18,29 @@ import (
 )
 
 // stores is a journal whose partitions are kept by one or more databases. The first one, whose address all processes
-// have, also keeps what belongs to no partition, and the map of the others. All that belongs to a partition is in one
-// store: its batches and runs, what it has sent, and what it has taken.
+// have, also keeps what belongs to no partition, and the map of the others. All data of a partition is in one store:
+// its batches and runs, the messages that it has sent, and those that it has taken.
 type stores struct {
 	*storage        // the first one
 	database string // its id
 	layout   atomic.Pointer[layout]
-	reached  atomic.Pointer[string] // the names of the other stores that answered last, as a node tells them
+	reached  atomic.Pointer[string] // the names of the other stores that answered last, for the node
 
 	reading sync.Mutex // the lock for reading the map
 	mu      sync.Mutex
 	others  map[string]*storage // the stores by name and address; nil: the journal is closed
 }
 
-// layout is the map, as it was read last.
+// layout is the map that was read last.
 type layout struct {
 	all     []*storage // the first one first, the others by name
 	places  []int      // the store of each partition
-	targets []int      // where it should be: another one than in places while it moves
-	keeps   [][]int32  // the partitions of each store; nil: there is one store, and it keeps all
+	targets []int      // where it should be; differs from places while it moves
+	keeps   [][]int32  // the partitions of each store; nil if there is one store, and it keeps all
 	read    time.Time
 }
 
-// nameOfFirst is what people call the first database.
+// nameOfFirst is the users' name of the first database.
 const nameOfFirst = "first"
 
 // mapText reads the map in one statement, so that it is of one moment.
@@ -63,7 +63,7 @@ func (s *storage) withStores(ctx context.Context) (*stores, error) {
 	return all, all.readMap(ctx)
 }
 
-// readMap reads the map. Stores that are new in it are connected when they are used.
+// readMap reads the map. New stores in it are connected when they are used.
 func (s *stores) readMap(ctx context.Context) error {
 	s.reading.Lock()
 	defer s.reading.Unlock()
@@ -130,7 +130,7 @@ func (l *layout) index(id string) (int, bool) {
 	return max(i, 0), i >= 0
 }
 
-// keepAll says which partitions each store keeps.
+// keepAll returns which partitions each store keeps.
 func (l *layout) keepAll() {
 	if len(l.all) == 1 {
 		l.keeps = make([][]int32, 1)
@@ -144,16 +144,16 @@ func (l *layout) keepAll() {
 	}
 }
 
-// fresh returns the map, which is read again if it is older than a lease. If it cannot be read, or somebody reads it
-// already, the old one is as good: who writes by it is refused where it is wrong, and rows that were moved away stay
-// for longer than a map is used.
+// fresh returns the map, which is read again if it is older than a lease. If it cannot be read, or is already being
+// read, the old one is good enough: a writer is refused where it is wrong, and rows that were moved away stay for
+// longer than a map is used.
 func (s *stores) fresh(ctx context.Context) *layout {
 	l := s.layout.Load()
 	if time.Since(l.read) < s.lease || !s.reading.TryLock() {
 		return l
 	}
 	defer s.reading.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.short()) // it is for others, too
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.short()) // other callers need it, too
 	defer cancel()
 	if err := s.load(ctx); err != nil {
 		again := *s.layout.Load() // it is tried again, but not at once
@@ -203,7 +203,7 @@ func (s *stores) connectOther(ctx context.Context, name, address string) (*stora
 	return o, nil
 }
 
-// belongsText says of which cluster a database is a store, and its own id.
+// belongsText returns the cluster of which a database is a store, and its own id.
 const belongsText = "SELECT coalesce(max(value) FILTER (WHERE key = 'store'), '')," +
 	" coalesce(max(value) FILTER (WHERE key = 'database'), '') FROM {schema}.meta"
 

@@ -15,8 +15,8 @@ import (
 // escape marks a text that PostgreSQL would refuse. It is a character that nobody's text begins with.
 const escape = "\x01"
 
-// stored returns a text as it is stored. PostgreSQL takes neither a zero byte nor bytes that are not UTF-8, and both
-// may be in what a program prints.
+// stored returns a text in its stored form. PostgreSQL accepts neither a zero byte nor bytes that are not UTF-8, and
+// both may be in a program's output.
 func stored(text string) string {
 	if utf8.ValidString(text) && !strings.ContainsRune(text, 0) && !strings.HasPrefix(text, escape) {
 		return text
@@ -36,12 +36,12 @@ func original(text string) string {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sumSeed is what checksums begin with, so that the one of no bytes is not zero: "Pawl" in ASCII.
+// sumSeed is the beginning of checksums, so that the one of no bytes is not zero: "Pawl" in ASCII.
 const sumSeed = 0x5061776c
 
 func sum(b []byte) int32 { return int32(crc32.Update(sumSeed, castagnoli, b)) }
 
-// check returns an error if the bytes are not those that the checksum was made of.
+// check returns an error if the bytes do not match the checksum.
 func check(b []byte, want int32) error {
 	if sum(b) != want {
 		return fmt.Errorf("%w: the checksum of its %d bytes does not match", core.ErrBroken, len(b))

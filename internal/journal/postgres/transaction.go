@@ -8,14 +8,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// transaction is one of a mover. It may take long, unlike all others.
+// transaction is a transaction of a mover. It may take long, unlike all others.
 type transaction struct {
 	*storage
 	tx pgx.Tx
 }
 
-// long begins one. The server's own bounds of statements do not hold in it. A mover that stands still in the middle
-// must not keep others out.
+// long begins one. The server's own limits of statements do not apply in it. A mover that stops in the middle must not
+// keep others out.
 func (s *storage) long(ctx context.Context, o pgx.TxOptions) (*transaction, error) {
 	tx, err := s.pool.BeginTx(ctx, o)
 	if err != nil {
@@ -71,7 +71,7 @@ func (t *transaction) removeParts(ctx context.Context, p int) error {
 	return t.exec(ctx, "DELETE FROM {schema}.documents WHERE starts_with(key, $1)", journal.OfPartition(p))
 }
 
-// removeRuns deletes runs with all that is known of them.
+// removeRuns deletes runs with all their data.
 func (t *transaction) removeRuns(ctx context.Context, ids uuids) error {
 	for _, of := range []string{
 		"history WHERE run", "attempts_data WHERE run", "steps_data WHERE run", "runs_data WHERE id",

@@ -64,8 +64,8 @@ func (j *Journal) Acquire(ctx context.Context, n int, owner string) (journal.Lea
 	return l, nil
 }
 
-// lease returns a lease without a term: the lock on the file keeps other processes out as long as the journal is open,
-// and ends with it.
+// lease returns a lease without a term: the lock on the file keeps other processes out while the journal is open, and
+// ends with it.
 func (w *writer) lease(n int, p *partition) (journal.Lease, error) {
 	l := journal.Lease{Epoch: p.epoch, Last: p.last, Through: p.through, Taken: p.taken}
 	return l, w.feedsOf(n, p, &l)
@@ -143,7 +143,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// failed wraps a writer's error. After a failed sync nothing is written any more.
+// failed wraps a writer's error. After a failed sync nothing is written any longer.
 func (j *Journal) failed(op string, err error) error {
 	if isLost(sqlite.ErrCode(err)) {
 		j.lost = fmt.Errorf("%w: %s %s: %w (restart the process; look at the system's log for the device's errors)",
@@ -176,7 +176,7 @@ func (j *Journal) change(ctx context.Context, op string, fn func() (int, error))
 }
 
 // inPlace returns an error if the file was removed or replaced. It is called after each write: SQLite does not notice,
-// and would go on writing to a file that nobody can open any more.
+// and would continue to write to a file that can no longer be opened.
 func (j *Journal) inPlace() error {
 	now, err := os.Stat(j.path)
 	if err == nil && os.SameFile(j.file, now) || err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -187,7 +187,7 @@ func (j *Journal) inPlace() error {
 	return j.lost
 }
 
-// writer is the one connection that writes, with its statements. It is used under the journal's lock.
+// writer is the only connection that writes, with its statements. It is used under the journal's lock.
 type writer struct {
 	conn                                      *conn
 	begin, commit, rollback                   *sqlite.Stmt
@@ -208,7 +208,7 @@ type writer struct {
 	leftSteps    []journal.StepRow
 	leftAttempts []journal.AttemptRow
 
-	// Rows that the file is known to hold, and those that the open transaction has added. A rollback removes the
+	// Rows that are known to be in the file, and those that the open transaction has added. A rollback removes the
 	// latter.
 	names            map[string]int64
 	definitions      map[core.DefinitionID]definition
@@ -307,7 +307,7 @@ func (w *writer) transaction(fn func() error) (err error) {
 	for _, id := range w.freshDefinitions {
 		delete(w.definitions, id)
 	}
-	if !w.conn.AutocommitEnabled() { // SQLite has rolled back already after some errors, such as a full disk
+	if !w.conn.AutocommitEnabled() { // SQLite has already rolled back after some errors, such as a full disk
 		if rollbackErr := do(w.rollback); rollbackErr != nil {
 			return fmt.Errorf("%w, and then %w", err, rollbackErr)
 		}
@@ -315,12 +315,12 @@ func (w *writer) transaction(fn func() error) (err error) {
 	return err
 }
 
-// append writes a batch in a transaction of its own and returns about how many bytes that put into the log. next is the
-// partition after it; its first is set by what is trimmed.
+// append writes a batch in its own transaction and returns approximately how many bytes that put into the log. next is
+// the partition after it; trimming sets its first.
 func (w *writer) append(b *journal.Batch, next *partition) (size int, err error) {
 	rows := len(b.Definitions) + len(b.Out) + len(b.Taken) + len(b.Feeds) + len(b.Large) + len(b.Documents)
 	if b.View == nil && rows == 0 && len(b.Entries) == 0 {
-		return w.write(b, next) // a statement alone is its own transaction
+		return w.write(b, next) // a single statement is its own transaction
 	}
 	err = w.transaction(func() error {
 		size, err = w.write(b, next)
@@ -434,7 +434,7 @@ func (w *writer) acquire(n int, owner string, p *partition) error {
 	})
 }
 
-// stand reads where a partition stands.
+// stand reads the state of a partition.
 func (w *writer) stand(n int, p *partition) error {
 	taken, err := takenBy(w.conn, n)
 	if err != nil {

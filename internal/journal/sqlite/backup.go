@@ -59,7 +59,7 @@ func copyPages(from *sqlite.Conn, to string) error {
 	return errors.Join(err, b.Close(), dst.Close())
 }
 
-// syncDir makes the names in a directory durable. Windows does that by itself, and cannot be asked for it.
+// syncDir makes the names in a directory durable. Windows does that on its own, and cannot be asked for it.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil

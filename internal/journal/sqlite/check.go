@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// Report is what Check found.
+// Report is the result of Check.
 type Report struct {
 	Path   string `json:"path"`
 	SQLite string `json:"sqlite"` // version of the SQLite library
@@ -29,7 +29,7 @@ type Report struct {
 	Messages                    int64 // the messages between partitions that are not taken yet
 	Partitions                  []PartitionReport
 
-	// Problems lists what is wrong, as sentences. An intact file has none. At most a hundred are kept.
+	// Problems lists the problems, as sentences. An intact file has none. At most a hundred are kept.
 	Problems []string `json:"problems,omitempty"`
 }
 

@@ -22,8 +22,8 @@ const (
 	slowCopy = 100 * time.Millisecond
 )
 
-// checkpointer copies the write-ahead log into the file, which SQLite calls a checkpoint. It has a connection and a
-// goroutine of its own, so an append waits at most for the last few pages.
+// checkpointer copies the write-ahead log into the file, which SQLite calls a checkpoint. It has its own connection and
+// goroutine, so an append waits at most for the last few pages.
 type checkpointer struct {
 	conn    *conn
 	wake    chan struct{}
@@ -77,7 +77,7 @@ func (c *checkpointer) shorten(j *Journal) error {
 		if pages-copied <= lastPages {
 			break
 		}
-		// PASSIVE returns the length at its start. Check what was written since.
+		// PASSIVE returns the length at its start. Check the writes since then.
 		if pages, copied, err = c.checkpoint("NOOP"); err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ const reserveCache = writerCache
 // dropIdlePages makes room for the pages that the writer reads until the next checkpoint. SQLite keeps one list of idle
 // pages for all connections of the process. A reader that has used up its own share takes pages of the writer, and the
 // writer then allocates new ones. When the sum of all shares is used up, SQLite drops the next page that is put back,
-// even if it is the root of a table, and keeps pages that nobody uses any more. Lowering one share for a moment makes
+// even if it is the root of a table, and keeps pages that are no longer used. Lowering one share for a moment makes
 // SQLite drop those instead.
 func (c *checkpointer) dropIdlePages() error {
 	for _, size := range []int{reserveCache / 64, reserveCache} {

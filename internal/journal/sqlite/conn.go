@@ -21,7 +21,7 @@ import (
 var oldestSQLite = [3]int{3, 51, 3}
 
 // conn is a connection with its prepared statements. The driver has such a cache too, but it clears the parameters of a
-// statement each time. SQLite then plans some statements anew, which makes a short read ten times as slow.
+// statement each time. SQLite then plans some statements again, which makes a short read ten times as slow.
 type conn struct {
 	*sqlite.Conn
 	stmts map[string]*sqlite.Stmt
@@ -46,7 +46,7 @@ func openConn(path string, flags sqlite.OpenFlags, cache int) (*conn, error) {
 		return nil, err
 	}
 	c := &conn{Conn: driver, stmts: map[string]*sqlite.Stmt{}}
-	// Only other programs hold locks that block us. Wait for them, but not for ever.
+	// Only other programs hold locks that block us. Wait for them, but not forever.
 	c.SetBusyTimeout(5 * time.Second)
 	for _, q := range []string{
 		fmt.Sprintf("PRAGMA cache_size = -%d", cache>>10),

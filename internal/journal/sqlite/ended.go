@@ -10,18 +10,18 @@ import (
 )
 
 // Most runs end before any of their rows is written. Then the rows of their steps and attempts are one row of
-// ended_data, as a JSON object, which costs a fraction of what rows of their own do:
+// ended_data, as a JSON object, which costs a fraction of separate rows:
 //
 //	at  the instant to which the others are relative
 //	s   the steps, in order, each an array of the columns of steps_data from "name" on
 //	a   the attempts, each an array of the columns of attempts_data from "step" on
 //
 // An instant is 0 for none, else 1 more than the microseconds since "at". Rows in steps_data and attempts_data, which
-// are written when such a run goes on, take the place of those here.
+// are written when such a run goes on, replace those here.
 //
-// With this a run of ten steps takes a tenth less processor time, and a third more of them end in a second. Rows that
-// are computed from the history when somebody asks would be out of SQL's sight, and a column of the run's row would
-// make every list read past it.
+// With this a run of ten steps takes a tenth less processor time, and a third more runs end in a second. Rows that are
+// computed from the history when somebody asks would be out of SQL's sight, and a column of the run's row would make
+// every list read past it.
 const endedTable = `
 CREATE TABLE ended_data (
 	run  BLOB PRIMARY KEY,
@@ -99,8 +99,8 @@ func bindEnded(s *sqlite.Stmt, at int, r *endedRows) error {
 	return nil
 }
 
-// encodeEnded writes the rows of a run as text. It reports false if they have to be stored in rows of their own: there
-// are many, or one has something that JSON cannot say.
+// encodeEnded writes the rows of a run as text. It reports false if they have to be stored in separate rows: there are
+// many, or one has a value that JSON cannot express.
 func (w *writer) encodeEnded(one *endedRows, steps []journal.StepRow, attempts []journal.AttemptRow) (bool, error) {
 	if len(steps) == 0 || len(steps)+len(attempts) > mostEnded {
 		return false, nil
@@ -174,7 +174,7 @@ var (
 		" FROM " + eachEnded("a") + " WHERE " + noOwnAttempt + ")"
 )
 
-// eachEnded joins the runs in ended_data with an array of theirs. Text that is damaged has no rows.
+// eachEnded joins the runs in ended_data with one of their arrays. Text that is damaged has no rows.
 func eachEnded(array string) string {
 	return "ended_data e, json_each(iif(json_valid(e.rows), e.rows, '{}'), '$." + array + "') j"
 }

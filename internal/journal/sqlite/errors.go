@@ -56,7 +56,7 @@ func (j *Journal) wrap(op string, err error) error {
 	}
 }
 
-// isOurs reports whether the error is one of the journal's already.
+// isOurs reports whether the error is already one of the journal's.
 func isOurs(err error) bool {
 	for _, ours := range []error{
 		journal.ErrFenced, journal.ErrFull, journal.ErrReadOnly, journal.ErrCorrupt, journal.ErrNewer,

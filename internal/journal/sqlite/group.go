@@ -9,7 +9,7 @@ import (
 )
 
 // group puts the batches of several partitions into one transaction, so that they share one sync. While one commit is
-// written, new batches wait. Then the first of them commits all that wait.
+// written, new batches wait. Then the first of them commits all waiting ones.
 type group struct {
 	mu      sync.Mutex
 	busy    bool // a commit is being written
@@ -23,7 +23,7 @@ type appending struct {
 	next  partition // the partition's state after the batch
 	size  int
 	err   error
-	turn  chan bool // true: commit all that wait, with this batch; false: the batch is done
+	turn  chan bool // true: commit all waiting ones, with this batch; false: the batch is done
 }
 
 // Append implements journal.Journal. It stops if the context is done before the append begins. After that it goes on to

@@ -63,7 +63,7 @@ const mostBodies = 10_000
 
 // listStuck adds the condition for stuck runs to a query of runs.
 func listStuck(b *strings.Builder, bodies map[core.RunID]bool, args []any) []any {
-	// Written this way, SQLite uses the partial index of wake times.
+	// Written in this form, the condition lets SQLite use the partial index of wake times.
 	b.WriteString(" AND r.ended_at = 0 AND r.id IN (SELECT id FROM runs_data WHERE partition IN" +
 		" (SELECT partition FROM partitions) AND wake > 0 AND wake = ?")
 	args = append(args, journal.WakeSetAside)

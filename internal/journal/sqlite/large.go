@@ -22,18 +22,18 @@ CREATE TABLE large_entries (
 CREATE INDEX large_entries_run ON large_entries (run);
 `
 
-// manyLarge is how many large entries of a batch are stored apart. The others are stored within the batch.
+// manyLarge is how many large entries of a batch are stored separately. The others are stored within the batch.
 const (
 	largeBits = 9
 	manyLarge = 1 << largeBits
 )
 
 // refers is the first byte of a blob that refers to large entries. No entry begins with it. A number of references
-// follows, then each reference: how many bytes of the rest stand before the entry, and the entry's id. Then comes the
+// follows, then each reference: how many bytes of the rest are before the entry, and the entry's id. Then comes the
 // rest.
 const refers = 0
 
-// reference stands for a large entry that was from..to in a blob.
+// reference represents a large entry that was from..to in a blob.
 type reference struct {
 	from, to int
 	id       int64
@@ -239,8 +239,8 @@ func (c *conn) appendLarge(dst []byte, id int64) ([]byte, error) {
 	return dst, nil
 }
 
-// checkLarge reads every large entry. Each must belong to a run, or to a batch that the journal still has. That it is
-// there for all that refers to it is checked with the batches and histories.
+// checkLarge reads every large entry. Each must belong to a run, or to a batch that the journal still has. The checks
+// of the batches and histories make sure that everything to which they refer exists.
 func checkLarge(c *conn, r *Report) error {
 	const each = "SELECT l.id, r.id IS NOT NULL OR EXISTS (SELECT 1 FROM journal j WHERE j.id = l.id >> ?), l.run," +
 		" l.sum, l.entry FROM large_entries l LEFT JOIN runs_data r ON r.id = l.run"

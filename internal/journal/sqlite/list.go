@@ -16,8 +16,8 @@ import (
 // retrying is the condition for a step that backs off or is tried again; see journal.StepRow.Retrying.
 var retrying = fmt.Sprintf("s.ended_at = 0 AND (s.attempt > 1 OR s.phase = %d)", core.StepBackingOff)
 
-// listIndexes are what lists are read by. Nearly all runs succeed, and those that rest are often pending, so both are
-// left out where it can be.
+// listIndexes are the indexes for lists. Nearly all runs succeed, and resting ones are often pending, so both are left
+// out if possible.
 var listIndexes = fmt.Sprintf(`
 CREATE INDEX runs_phase ON runs_data (phase) WHERE phase NOT IN (%[4]d, %[1]d);
 CREATE INDEX runs_workflow ON runs_data (workflow, phase);
@@ -74,8 +74,7 @@ func (j *Journal) List(ctx context.Context, q journal.Query) (journal.Page, erro
 	}
 }
 
-// listPart adds matching runs to the page. If there may be more than it has looked at, it returns the last one that it
-// has.
+// listPart adds matching runs to the page. If there may be more than it has read, it returns the last one that it has.
 func (j *Journal) listPart(
 	ctx context.Context, q journal.Query, rows int, page *journal.Page,
 ) (next core.RunID, err error) {
@@ -147,8 +146,8 @@ func wayOf(q *journal.Query) way {
 	return way{from: "runs_data r INDEXED BY runs_parent", where: "r.parent IS NOT NULL", order: byID}
 }
 
-// inSpan bounds the ids of what was created in a span of time. Runs that were created late have lower ones, and are
-// found in a way of their own.
+// inSpan limits the ids of runs that were created in a span of time. Runs that were created late have lower ones, and
+// are found in a separate way.
 func inSpan(q *journal.Query, ways []way) []way {
 	if q.CreatedFrom == 0 {
 		return ways
@@ -163,7 +162,7 @@ func inSpan(q *journal.Query, ways []way) []way {
 	})
 }
 
-// phaseWays finds the rows of each phase by itself, because only these are sorted.
+// phaseWays finds the rows of each phase separately, because only these are sorted.
 func phaseWays(c *conn, q *journal.Query) (all []way, err error) {
 	phases := slices.Clone(q.Phases)
 	for p := core.RunPending; len(q.Phases) == 0 && p <= core.RunContinued; p++ {
@@ -218,8 +217,8 @@ func labelWay(labels core.Labels) way {
 	}
 }
 
-// listRows adds the rows that one way finds, up to one more than the page holds. end is the last run to look at; zero:
-// there is no bound.
+// listRows adds the rows that one way finds, up to one more than the page holds. end is the last run to look at; zero
+// if there is no bound.
 func listRows(c *conn, q *journal.Query, w *way, end core.RunID, page *journal.Page) error {
 	var b strings.Builder
 	b.WriteString("SELECT " + runColumns + " FROM " + w.from + runNames + " WHERE 1")
@@ -272,7 +271,7 @@ func bindAll(s *sqlite.Stmt, args []any) {
 	}
 }
 
-// partEnd returns the id that is so many rows after another one, in the list's order. It returns zero if there are
+// partEnd returns the id that is that many rows after another one, in the list's order. It returns zero if there are
 // fewer.
 func partEnd(c *conn, after core.RunID, rows int) (end core.RunID, err error) {
 	if after == (core.RunID{}) {

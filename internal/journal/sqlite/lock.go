@@ -20,10 +20,10 @@ type Holder struct {
 	Since   core.Time `json:"since,omitempty"` // zero: unknown
 }
 
-// HeldError says that another process, or another part of this one, holds the database. It is journal.ErrHeld.
+// HeldError means that another process, or another part of this one, holds the database. It is journal.ErrHeld.
 type HeldError struct {
 	Path   string
-	Holder Holder // zero: it does not say
+	Holder Holder // zero: it is not known
 }
 
 func (e *HeldError) Error() string {
@@ -47,8 +47,8 @@ func (e *HeldError) Error() string {
 // Unwrap makes errors.Is(err, journal.ErrHeld) true.
 func (e *HeldError) Unwrap() error { return journal.ErrHeld }
 
-// lockFile is the lock file next to a database. The operating system releases the lock when the process ends, in
-// whatever way.
+// lockFile is the lock file next to a database. The operating system releases the lock when the process ends, for
+// whatever reason.
 type lockFile struct {
 	f    *os.File
 	path string
@@ -68,7 +68,7 @@ func lock(path string, h Holder) (*lockFile, error) {
 		}
 		held, err := tryLock(f, false)
 		if held && look < looks {
-			// A holder does not share the lock, but those who only look do.
+			// A holder does not share the lock, but readers do.
 			if held, err = tryLock(f, true); err == nil && !held {
 				look++
 				f.Close()

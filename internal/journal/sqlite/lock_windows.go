@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockAt is where the locked byte is: far behind the text, so that others can read the text.
+// lockAt is the offset of the locked byte: far behind the text, so that others can read the text.
 const lockAt = 1 << 30
 
 // tryLock takes the file's lock, alone or with others who share it, or reports that it is held.

@@ -15,7 +15,7 @@ import (
 )
 
 // packed is the first byte of a piece of history in DEFLATE (RFC 1951) with the dictionary. No entry begins with it. A
-// file may hold millions of runs that rest, such as schedules, and their histories are the largest part of it.
+// file may hold millions of resting runs, such as schedules, and their histories are the largest part of it.
 const packed = 1
 
 // worthPacking is how many bytes a piece has at least that is packed, and restsFor how long its run rests at least.
@@ -24,8 +24,8 @@ const (
 	restsFor     = time.Minute
 )
 
-// dictionary is what histories of runs that rest have in common: words of schedules, then a schedule as it is first
-// stored. It is a part of the file's format: a change takes another first byte.
+// dictionary is the common content of the histories of resting runs: words of schedules, then a schedule in its first
+// stored form. It is a part of the file's format: a change takes another first byte.
 const dictionary = `"timezone":"America/New_York","timezone":"Asia/","timezone":"Europe/","timezone":"UTC","jitter":"` +
 	`"catchUp":"1h","overlap":"queue","overlap":"skip","times":[{"every":"@hourly@daily"],"exclude":["` +
 	`"paused":{"at":"2026-"actor":"reason":"skips":["backfills":[{"after":"before":"waiting":["failures":` +
@@ -42,7 +42,7 @@ type pack struct {
 	small bytes.Buffer
 }
 
-// piece returns a piece as it is stored. The result is valid until the next call.
+// piece returns a piece in its stored form. The result is valid until the next call.
 func (p *pack) piece(h *journal.HistoryRow, entries []byte) ([]byte, error) {
 	if len(entries) > 0 && entries[0] != refers {
 		p.plain = core.AppendOmitted(p.plain[:0], entries)
@@ -62,7 +62,7 @@ func (p *pack) piece(h *journal.HistoryRow, entries []byte) ([]byte, error) {
 	return p.small.Bytes(), nil
 }
 
-// rests reports whether nothing happens to a run for a while, as far as its row knows.
+// rests reports whether nothing happens to a run for a while, according to its row.
 func (p *pack) rests(run core.RunID) bool {
 	for len(p.runs) > 0 && p.runs[0].ID != run {
 		p.runs = p.runs[1:]

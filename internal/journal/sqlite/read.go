@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// read calls fn with a reading connection. Keep each call short: as long as a snapshot is held, the write-ahead log
-// cannot be copied into the file, and it grows.
+// read calls fn with a reading connection. Keep each call short: while a snapshot is held, the write-ahead log cannot
+// be copied into the file, and it grows.
 func (j *Journal) read(ctx context.Context, fn func(c *conn) error) error {
 	if err := ctx.Err(); err != nil {
 		return err

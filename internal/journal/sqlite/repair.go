@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// Reindex makes all indexes of the file anew. It repairs indexes that do not fit their tables.
+// Reindex makes all indexes of the file again. It repairs indexes that do not fit their tables.
 func (j *Journal) Reindex(ctx context.Context) error {
 	return j.change(ctx, "reindex", func() (int, error) { return 0, execute(j.w.conn, "REINDEX") })
 }

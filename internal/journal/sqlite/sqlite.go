@@ -33,16 +33,16 @@ type Journal struct {
 	readOnly bool
 	lock     *lockFile
 	count    int         // the number of partitions
-	file     os.FileInfo // as it was opened; nil: read-only
+	file     os.FileInfo // the state when it was opened; nil: read-only
 
 	mu         sync.Mutex         // held while writing: SQLite has one writer
 	w          *writer            // nil: read-only, or closed
 	partitions map[int]*partition // the partitions that have an owner
-	lost       error              // why nothing is written any more
+	lost       error              // why nothing is written any longer
 	group      group
 
-	// Connections for reads. In the place of nil, whoever takes it opens a connection. Urgent reads have their own, so
-	// that they do not wait while callers list many runs or the storage is slow.
+	// Connections for reads. The receiver of a nil opens a connection. Urgent reads have their own, so that they do not
+	// wait while callers list many runs or the storage is slow.
 	readers, urgentReaders chan *conn
 
 	closing chan struct{} // closed by Close
@@ -153,7 +153,7 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// checkKind returns an error if there is something at path that is no file. To open a named pipe, for example, would
+// checkKind returns an error if there is something at path that is not a file. To open a named pipe, for example, would
 // take until somebody writes into it.
 func checkKind(path string) error {
 	info, err := os.Stat(path)
@@ -190,9 +190,10 @@ func (j *Journal) PartitionCount() int { return j.count }
 // Path returns the file's path.
 func (j *Journal) Path() string { return j.path }
 
-// open opens the writer's and the checkpointer's connections, and creates the file's contents where there are none.
+// open opens the writer's and the checkpointer's connections, and creates the file's contents if there are none.
 func (j *Journal) open(partitions int) error {
-	// A new file is this user's alone: it holds the data of all runs. SQLite gives the files beside it the same mode.
+	// A new file is private to this user: it holds the data of all runs. SQLite gives the files beside it the same
+	// mode.
 	f, err := os.OpenFile(j.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
 		err = f.Close()

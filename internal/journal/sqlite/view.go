@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// rowCost is about how many bytes a row of the view adds to the log, with its share of the changed pages.
+// rowCost is approximately how many bytes a row of the view adds to the log, with its share of the changed pages.
 const rowCost = 1 << 10
 
 // view writes a part of the view of a partition. It returns about how many bytes that added to the log.
@@ -176,7 +176,7 @@ func (w *writer) nameOf(name string) (int64, error) {
 	return id, nil
 }
 
-// definition is what the writer knows of a stored definition.
+// definition is the writer's knowledge of a stored definition.
 type definition struct {
 	num   int64
 	whole bool // its source is stored; false: so far only runs refer to it

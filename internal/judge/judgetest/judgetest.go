@@ -28,7 +28,7 @@ func Policy(t *rapid.T) policy.Policy {
 
 // Retry draws a retry policy.
 func Retry(t *rapid.T) *policy.Retry {
-	kinds := []policy.JitterKind{policy.JitterUniform, policy.JitterDecorrelated}
+	kinds := []policy.JitterKind{0, policy.JitterDecorrelated}
 	return &policy.Retry{
 		MaxAttempts:        rapid.IntRange(-1, 6).Draw(t, "maxAttempts"),
 		InitialInterval:    Amount(t, "initialInterval"),
@@ -50,7 +50,7 @@ func Limit(t *rapid.T, kind policy.LimitKind) *policy.Limit {
 		return &policy.Limit{Removed: true}
 	}
 	limit := &policy.Limit{
-		OnExpire: rapid.SampledFrom([]policy.Expire{policy.ExpireFail, policy.ExpireCancel}).Draw(t, "onExpire"),
+		OnExpire: rapid.SampledFrom([]policy.Expire{0, policy.ExpireCancel}).Draw(t, "onExpire"),
 		Origin:   rapid.SampledFrom([]string{"", "order.yaml:12:5"}).Draw(t, "origin"),
 	}
 	if kind.PerAttempt() {

@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// Bundle is what is stored of a flow with its runs: the text it started with, and what it takes to go on with it
-// elsewhere and later. Errors still name the file, commands run in the same directory, child flows are the ones of
-// that day.
+// Bundle is the stored form of a flow with its runs: the text it started with, and everything needed to continue it
+// elsewhere and later. Errors still name the file, commands run in the same directory, child flows are those of that
+// day.
 type Bundle struct {
 	Version int `json:"version"` // [Version], which Definition sets
 	// Dir is the directory that relative paths of the flow's steps count from. It is empty for a flow that a program
@@ -22,25 +22,25 @@ type Bundle struct {
 	Dialect  string   `json:"dialect,omitempty"`  // the system whose document it was made of
 }
 
-// Version is the version of the stored form, and of the rules by which the flows in it are read. A rule that refuses
-// more, or makes a text mean something else, is a new version: what has runs is read as it was.
+// Version is the version of the stored form, and of the rules for reading the flows in it. A rule that refuses more, or
+// changes the meaning of a text, is a new version: flows with runs are read by the earlier rules.
 const Version = 1
 
 // Source is one flow file.
 type Source struct {
 	File string `json:"file"` // the file's name in errors and limits
 	Text string `json:"text"`
-	// Files are the files that its templates come from, by the paths that it gives. They are a part of what is stored,
+	// Files are the files that its templates come from, by the paths that it gives. They are a part of the stored form,
 	// so that the flow is read later as it was, and is another definition when one of them has changed.
 	Files   map[string]string `json:"files,omitempty"`
 	Origins Origins           `json:"origins,omitempty"`
-	// Places are where the steps stand in the document of another system that the flow was made of.
+	// Places are the places of the steps in the document of another system from which the flow was made.
 	Places map[string]string `json:"places,omitempty"`
 	// Chains are process chains of Steep: step names, and the chains that they belong to.
 	Chains map[string]string `json:"chains,omitempty"`
 }
 
-// Definition returns the bundle as it is stored, under the flow's name.
+// Definition returns the bundle in its stored form, under the flow's name.
 func (b Bundle) Definition(name string) (journal.Definition, error) {
 	b.Version = Version
 	src, err := json.Marshal(b)
@@ -77,8 +77,8 @@ func decode(d journal.Definition) (Bundle, error) {
 	return b, nil
 }
 
-// Parse reads a flow file by today's rules. Policies may stand in it in the words of other systems. read returns the
-// text of a file that its templates come from; nil: there are no files.
+// Parse reads a flow file by today's rules. Its policies may be written in the words of other systems. read returns the
+// text of a file that contains its templates; nil: there are no files.
 func Parse(file, text string, read func(path string) ([]byte, error)) (*flow.Document, error) {
 	return flow.ParseFiles(file, []byte(text), read, dialect.Forms()...)
 }

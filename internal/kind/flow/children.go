@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// member is one of the flows of a bundle, with the flows that it may start in its turn.
+// member is one of the flows of a bundle, with the flows that it may start itself.
 type member struct {
 	Source
 	index  int                   // index in Bundle.sources
@@ -21,8 +21,8 @@ type member struct {
 // sources returns the bundle's flow and its children.
 func (b Bundle) sources() []Source { return append([]Source{b.Flow}, b.Children...) }
 
-// Child returns the definition of a flow that the bundle holds; false: it holds none of that name. The error is that
-// of a file which seems to hold the flow and cannot be read.
+// Child returns the definition of a flow that the bundle holds; false: it holds none of that name. The error is that of
+// a file which seems to hold the flow and cannot be read.
 func (f *Flow) Child(name string) (journal.Definition, bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,8 +49,8 @@ func (f *Flow) noSuchChild() error {
 		strings.Join(slices.Sorted(maps.Keys(f.Bundle.members())), ", "))
 }
 
-// Choose returns the bundle with those of its children that the flow can start, or that they can start in their turn. A
-// child that a step names and nobody holds is an error at that step.
+// Choose returns the bundle with those of its children that the flow can start, directly or through others. A missing
+// child that a step names is an error at that step.
 func (b Bundle) Choose(doc *flow.Document) (Bundle, error) {
 	wanted, _ := childNames(doc)
 	members := b.members()
@@ -73,8 +73,8 @@ func HasChildren(doc *flow.Document) bool {
 	return len(wanted) > 0 || any
 }
 
-// members reads the flows of a bundle, each once. One that cannot be read is left out: it was taken along because it
-// was there, and only what is asked for must be right.
+// members reads the flows of a bundle, each once. A child that cannot be read is left out: it was included because it
+// was there, and only a requested one must be right.
 func (b Bundle) members() map[string]*member {
 	all := map[string]*member{}
 	for i, s := range b.sources() {
@@ -90,7 +90,7 @@ func (b Bundle) members() map[string]*member {
 	return all
 }
 
-// child returns the bundle of one of the flows: with the flow go those that it can start in its turn, and no more.
+// child returns the bundle of one of the flows, with exactly the flows that it can start, directly or through others.
 // The flows of a large workflow start few others each, so that all their bundles together take only a few times the
 // room of the workflow.
 func (b Bundle) child(name string, members map[string]*member) Bundle {
@@ -114,7 +114,7 @@ func (b Bundle) child(name string, members map[string]*member) Bundle {
 	return out
 }
 
-// reachable lists the flows that one starts, and those that they start, itself among them; any is set where one of them
+// reachable lists the flows that one starts, and those that they start, including itself; any is set if one of them
 // makes a name by an expression.
 func reachable(name string, members map[string]*member) (names map[string]bool, any bool) {
 	names = map[string]bool{name: true}

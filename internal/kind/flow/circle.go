@@ -51,7 +51,7 @@ func (b Bundle) Circle(doc *flow.Document) error {
 		"the flow starts runs without end: %s", strings.Join(path, " → "))}
 }
 
-// certainStarts returns the steps of a document that start a child flow in each run, as far as all steps succeed.
+// certainStarts returns the steps of a document that start a child flow in each run, if all steps succeed.
 func certainStarts(doc *flow.Document) []*flow.Step {
 	byName := map[string]*flow.Step{}
 	for _, s := range doc.Steps {
@@ -80,7 +80,7 @@ func certainStarts(doc *flow.Document) []*flow.Step {
 	return out
 }
 
-// childName returns the name of the flow that a step starts, or the expression that makes it; empty: it starts none.
+// childName returns the name of the flow that a step starts, or the expression that makes it, empty if it starts none.
 func childName(s *flow.Step) string {
 	child, ok := s.Action.(*flow.Child)
 	if !ok {

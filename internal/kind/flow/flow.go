@@ -38,7 +38,7 @@ func New(b Bundle) (*Flow, error) {
 	return &Flow{Bundle: b, Document: doc, Definition: inDirectory(def, b.Dir)}, nil
 }
 
-// Read makes a flow of what is stored of it.
+// Read makes a flow from its stored form.
 func Read(d journal.Definition) (*Flow, error) {
 	b, err := decode(d)
 	if err != nil {
@@ -47,11 +47,11 @@ func Read(d journal.Definition) (*Flow, error) {
 	return New(b)
 }
 
-// Of makes a flow of a document that somebody read, built or changed. It keeps the text of the document's file where
-// that says the same, so that errors name lines which the reader knows; else the text is the document written out.
+// Of makes a flow of a document that somebody read, built or changed. It keeps the text of the document's file if that
+// has the same meaning, so that errors name lines which the reader knows; else the text is the document written out.
 func Of(doc *flow.Document) (*Flow, error) {
 	plain := *doc
-	plain.Chain = nil // only the text of a file can say it
+	plain.Chain = nil // only the text of a file can express it
 	text, err := flow.Encode(&plain)
 	if err != nil {
 		return nil, err

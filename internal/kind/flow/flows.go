@@ -11,7 +11,7 @@ import (
 )
 
 // Flows keeps the flows that a process has read, so that each is compiled once: the engine carries its runs on, and
-// every explanation of them asks for the same one. The zero value is ready for use, also by several goroutines.
+// every explanation of them needs the same one. The zero value is ready for use, also by several goroutines.
 type Flows struct {
 	mu    sync.Mutex
 	known map[core.DefinitionID]*Flow
@@ -33,7 +33,7 @@ func (s *Flows) Get(d journal.Definition) (*Flow, error) {
 	return f, nil
 }
 
-// Keep adds a flow that was compiled elsewhere, from what is stored under the id.
+// Keep adds a flow that was compiled elsewhere, from the form that is stored under the id.
 func (s *Flows) Keep(id core.DefinitionID, f *Flow) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *Flows) Keep(id core.DefinitionID, f *Flow) {
 	s.known[id] = f
 }
 
-// find returns the flow with the id; nil: it was not read yet.
+// find returns the flow with the id, or nil if it was not read yet.
 func (s *Flows) find(id core.DefinitionID) *Flow {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *Flows) find(id core.DefinitionID) *Flow {
 // Plugin adds flows to a process, which finds the flows it has read in s.
 func (s *Flows) Plugin() kind.Plugin { return plugin{flows: s} }
 
-// plugin is what flows add to an engine.
+// plugin is the part of an engine for flows.
 type plugin struct {
 	kind.Base
 	flows *Flows

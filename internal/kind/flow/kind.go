@@ -15,7 +15,7 @@ import (
 )
 
 // Plugin adds flows to a process: it carries on their runs, and executes their steps with exec and http. Each engine of
-// the process has flows of its own; see [Flows.Plugin] for one that shares them.
+// the process has its own flows; see [Flows.Plugin] for one that shares them.
 func Plugin() kind.Plugin { return new(Flows).Plugin() }
 
 // Executors returns the executors of tasks that need no handler: exec, http, mail, noop and fail.
@@ -76,7 +76,7 @@ func (k *carrier) resolve(parent core.DefinitionID, name string) (journal.Defini
 // are registered there; nil: everything that it starts is in its bundle.
 func (f *Flow) NeedsProgram() error {
 	if f.Bundle.Dir != "" {
-		return nil // the command stored it, with all that lay beside it
+		return nil // the command stored it, with all files beside it
 	}
 	names, any := childNames(f.Document)
 	if any {

@@ -6,12 +6,12 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Origins are the places that the limits and the retry policies of a flow come from, by step and limit; those of the
-// run stand under the step "". A flow that was made of another system's document has them, so that its limits are
-// explained by that document and not by a line of a file that nobody wrote.
+// Origins are the places of the limits and the retry policies of a flow, by step and limit; those of the run are under
+// the step "". A flow that was made from another system's document has them, so that its limits are explained with that
+// document and not with a line of a generated file.
 type Origins map[string]map[string]string
 
-// originRetry is where the place of a retry policy stands, beside those of limits.
+// originRetry is the key of the place of a retry policy, beside those of limits.
 const originRetry = "retry"
 
 // OriginsOf returns the places of a document's limits and retry policies.
@@ -46,8 +46,8 @@ func OriginsOf(doc *flow.Document) Origins {
 	return o
 }
 
-// PlacesOf returns where a document's steps stand in the document of another system that it was made of. Where the
-// flow itself stands is under the step "".
+// PlacesOf returns the places of a document's steps in the document of another system from which it was made. The place
+// of the flow itself is under the step "".
 func PlacesOf(doc *flow.Document) map[string]string {
 	places := map[string]string{}
 	if doc.Place != "" {

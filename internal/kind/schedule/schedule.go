@@ -1,5 +1,5 @@
-// Package schedule is the kind of workflow whose runs are schedules. What a schedule does is decided in
-// internal/schedule; this package makes commands of the machine of that, and news of what its run has heard. Every
+// Package schedule is the kind of workflow whose runs are schedules. The decisions of a schedule are in
+// internal/schedule; this package makes commands of the machine from them, and news from the events of its run. Every
 // engine has the kind: see internal/node.
 package schedule
 
@@ -82,7 +82,7 @@ func check(input []byte) ([]byte, error) {
 	return input, nil
 }
 
-// StateOf returns the schedule that a run is, as of its last turn.
+// StateOf returns a run's schedule, as of its last turn.
 func StateOf(r *core.Run) (*schedule.State, error) {
 	text := r.Input
 	if r.Published != nil {
@@ -109,7 +109,7 @@ func (decider) Decide(r *core.Run, _ []core.StepID, now core.Time) []core.Comman
 	}
 	s, err := StateOf(r)
 	if err != nil {
-		panic(err) // the engine sets the run aside, and says why
+		panic(err) // the engine sets the run aside, and reports why
 	}
 	before, err := s.Encode()
 	if err != nil {
@@ -175,7 +175,7 @@ func startOf(r *core.Run, s *schedule.State, in *schedule.Start) core.Command {
 	return core.StartRun{WorkflowID: in.WorkflowID, Start: start}
 }
 
-// newsOf reads what the run has heard.
+// newsOf reads the events of the run.
 func newsOf(signals []core.Signal) []schedule.News {
 	out := make([]schedule.News, 0, len(signals))
 	for _, s := range signals {
@@ -196,7 +196,7 @@ func newsOf(signals []core.Signal) []schedule.News {
 
 var endedPrefix, refusedPrefix = core.SignalEnded(""), core.SignalRefused("")
 
-// cut takes apart the name of an event: what it is, and the workflow id of the run that it is about.
+// cut splits the name of an event: its kind, and the workflow id of the run that it concerns.
 func cut(name string) (id, kind string, ok bool) {
 	for _, prefix := range []string{endedPrefix, refusedPrefix} {
 		if id, ok := strings.CutPrefix(name, prefix); ok {
@@ -236,7 +236,7 @@ func parseID(text string) (id core.DefinitionID, err error) {
 	return core.DefinitionID(b), nil
 }
 
-// mustID reads the id of a definition; of what is none, the zero one, of which no run can be started.
+// mustID reads the id of a definition; from any other text, the zero id, of which no run can be started.
 func mustID(text string) core.DefinitionID {
 	id, _ := parseID(text)
 	return id

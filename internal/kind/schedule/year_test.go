@@ -213,7 +213,7 @@ func (w *world) hint(from *machine, partition int) {
 type job struct{}
 
 // Execute implements worker.Executor.
-func (job) Execute(ctx context.Context, t core.Task, _ worker.Alive) worker.Result {
+func (job) Execute(ctx context.Context, t *core.Task, _ worker.Alive) worker.Result {
 	h := fnv.New64a()
 	_, _ = h.Write(t.Payload) // it names the firing, so that a seed always gives the same
 	r := rand.New(rand.NewPCG(h.Sum64(), uint64(t.Token.Attempt)))

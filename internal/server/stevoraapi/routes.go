@@ -20,7 +20,7 @@ const base = "/api/v1/workflow-runs"
 // Find returns the definition of the workflow with a name. Errors: CodeNotFound, CodeInvalid.
 type Find func(ctx context.Context, name string) (api.Definition, error)
 
-// handlers answer requests with what a service does.
+// handlers answer requests through a service.
 type handlers struct {
 	service api.Service
 	find    Find
@@ -63,7 +63,7 @@ type reply struct {
 	envelope
 }
 
-// envelope is around everything that is answered.
+// envelope surrounds every answer.
 type envelope struct {
 	Success bool     `json:"success"`
 	Data    any      `json:"data,omitempty"`
@@ -120,7 +120,7 @@ func read(r *http.Request, into any) error {
 	return nil
 }
 
-// actor is who asks, for the history of a run.
+// actor is the sender of the request, for the history of a run.
 const actor = "stevora api"
 
 func (h *handlers) start(r *http.Request) (reply, error) {
@@ -278,7 +278,7 @@ func (h *handlers) events(r *http.Request) (reply, error) {
 		return reply{}, err
 	}
 	all := []event{}
-	var broke api.Event // the failed step that a failed run was told of last
+	var broke api.Event // the last failed step that a failed run reported
 	if run.Events > 0 {
 		err = h.service.Watch(ctx, run.Run, 0, func(e api.Event) error {
 			out, ok := eventOf(&e)

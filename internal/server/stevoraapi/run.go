@@ -15,7 +15,7 @@ const (
 	failed  = "FAILED"
 )
 
-// run is a workflow run as Stevora tells it.
+// run is a workflow run in Stevora's form.
 type run struct {
 	ID          string          `json:"id"`
 	Definition  string          `json:"definitionId"`
@@ -127,12 +127,12 @@ func errorOf(r *api.Run) *failure {
 	return out
 }
 
-// messageOf says why a run failed, by the event of the step that made it fail.
+// messageOf returns why a run failed, by the event of the step that made it fail.
 func messageOf(r *api.Run, broke *api.Event) string {
 	attempts := broke.Attempt
 	for _, s := range r.Steps {
 		if s.Step == broke.Step && s.EndedAt == broke.Time {
-			attempts = s.Counted // those that were lost are not among them
+			attempts = s.Counted // lost attempts are not among them
 		}
 	}
 	return stevora.MessageOf(broke.Step, broke.Failure, attempts)
@@ -177,7 +177,7 @@ func retried(before, after *api.Run) run {
 	for _, s := range after.Steps {
 		at, failed := ended[s.Step]
 		if !failed || s.Superseded || s.Phase.Closed() && s.EndedAt == at {
-			continue // one whose failure the run went on with stays as it is
+			continue // a failure after which the run went on is unchanged
 		}
 		for i := range out.Steps {
 			if out.Steps[i].Name == s.Name {
@@ -188,7 +188,7 @@ func retried(before, after *api.Run) run {
 	return out
 }
 
-// event is something that happened to a run.
+// event is an event of a run.
 type event struct {
 	ID        int      `json:"id"`
 	Type      string   `json:"type"`
@@ -204,7 +204,7 @@ type payload struct {
 	Data        json.RawMessage `json:"data,omitempty"`
 }
 
-// eventOf returns an event in Stevora's words; false: it has none for it.
+// eventOf returns an event in Stevora's words, or false if it has none for it.
 func eventOf(e *api.Event) (event, bool) {
 	name := stevora.Event(e.Type, e.Name, e.Attempt, e.Failure != nil)
 	out := event{

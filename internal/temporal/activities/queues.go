@@ -56,6 +56,13 @@ type poll struct {
 	leaves   bool           // it takes no more seats
 }
 
+func newPoll(queue, identity string) *poll {
+	return &poll{
+		identity: identity, queue: convert.QueuePrefix + queue, task: make(chan core.Task, 1),
+		returned: make(chan struct{}, 1),
+	}
+}
+
 // attempt is one that a worker has.
 type attempt struct {
 	secret uint64
@@ -213,10 +220,7 @@ func (q *Queues) forget(tok core.Token) {
 func (q *Queues) Poll(
 	ctx context.Context, queue, identity string, wait time.Duration,
 ) (*workflowservice.PollActivityTaskQueueResponse, error) {
-	p := &poll{
-		identity: identity, queue: convert.QueuePrefix + queue, task: make(chan core.Task, 1),
-		returned: make(chan struct{}, 1),
-	}
+	p := newPoll(queue, identity)
 	q.mu.Lock()
 	if q.closed {
 		q.mu.Unlock()

@@ -80,7 +80,7 @@ func Policy(a *commandpb.ScheduleActivityTaskCommandAttributes) (policy.Policy, 
 		f.duration("scheduleToStartTimeout", a.ScheduleToStartTimeout),
 		f.duration("startToCloseTimeout", a.StartToCloseTimeout),
 		f.duration("heartbeatTimeout", a.HeartbeatTimeout),
-		f.retry(a.RetryPolicy),
+		f.retry(a.RetryPolicy), CheckPriority(a.Priority),
 	)
 	if err != nil {
 		return policy.Policy{}, err
@@ -96,7 +96,7 @@ func Rules(start *workflowservice.StartWorkflowExecutionRequest) (core.RunRules,
 		f.duration("workflowRunTimeout", start.WorkflowRunTimeout),
 		f.duration("workflowTaskTimeout", start.WorkflowTaskTimeout),
 		f.duration("workflowStartDelay", start.WorkflowStartDelay),
-		f.retry(start.RetryPolicy),
+		f.retry(start.RetryPolicy), CheckPriority(start.Priority),
 	)
 	if err != nil {
 		return core.RunRules{}, err
@@ -217,3 +217,41 @@ func FillRetry(p *commonpb.RetryPolicy) *commonpb.RetryPolicy {
 	}
 	return out
 }
+
+// Priority returns the priority of something that a workflow begins: what it does not say is the workflow's.
+func Priority(workflow, own *commonpb.Priority) *commonpb.Priority {
+	switch {
+	case own == nil:
+		return workflow
+	case workflow == nil:
+		return own
+	}
+	out := proto.Clone(own).(*commonpb.Priority)
+	if out.PriorityKey == 0 {
+		out.PriorityKey = workflow.PriorityKey
+	}
+	if out.FairnessKey == "" {
+		out.FairnessKey = workflow.FairnessKey
+	}
+	if out.FairnessWeight == 0 {
+		out.FairnessWeight = workflow.FairnessWeight
+	}
+	return out
+}
+
+// CheckPriority refuses a priority that makes no sense.
+func CheckPriority(p *commonpb.Priority) error {
+	switch {
+	case p.GetPriorityKey() < 0:
+		return errors.New("priority key can't be negative")
+	case p.GetFairnessWeight() < 0:
+		return errors.New("fairness weight can't be negative")
+	case len(p.GetFairnessKey()) > mostFairness:
+		return fmt.Errorf("fairness key length exceeds limit of %d bytes", mostFairness)
+	default:
+		return nil
+	}
+}
+
+// mostFairness bounds the key of a fair share, in bytes.
+const mostFairness = 64

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	commonpb "go.temporal.io/api/common/v1"
+	updatepb "go.temporal.io/api/update/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -140,25 +141,66 @@ func Sent(b []byte) (*commonpb.Payloads, *commonpb.Header) {
 	if input == nil {
 		return nil, nil
 	}
-	rest := input.ProtoReflect().GetUnknown()
+	raw := Field(input, headerField)
 	input.ProtoReflect().SetUnknown(nil)
-	for len(rest) > 0 {
+	header := &commonpb.Header{}
+	if raw == nil || proto.Unmarshal(raw, header) != nil {
+		return input, nil
+	}
+	return input, header
+}
+
+// Field returns the bytes of a field that the protocol does not know; nil: the message has none.
+func Field(m proto.Message, want protowire.Number) []byte {
+	for rest := []byte(m.ProtoReflect().GetUnknown()); len(rest) > 0; {
 		number, kind, n := protowire.ConsumeTag(rest)
 		if n < 0 {
-			break
+			return nil
 		}
 		size := protowire.ConsumeFieldValue(number, kind, rest[n:])
 		if size < 0 {
-			break
+			return nil
 		}
-		if number == headerField {
+		if number == want && kind == protowire.BytesType {
 			raw, _ := protowire.ConsumeBytes(rest[n:])
-			header := &commonpb.Header{}
-			if proto.Unmarshal(raw, header) == nil {
-				return input, header
-			}
+			return raw
 		}
 		rest = rest[n+size:]
 	}
-	return input, nil
+	return nil
+}
+
+// WithField adds a field that the protocol does not know to a message, in front of others of its number.
+func WithField(m proto.Message, number protowire.Number, value []byte) {
+	raw := protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), value)
+	m.ProtoReflect().SetUnknown(append(raw, m.ProtoReflect().GetUnknown()...))
+}
+
+// updateField is the field, unknown to the protocol, of an event that brings an update.
+const updateField protowire.Number = 1001
+
+// Readmit returns the event that brings an update to a run that goes on in place of one that had accepted it. Errors:
+// a text in it is not UTF-8.
+func Readmit(request *updatepb.Request) (name string, payload []byte, err error) {
+	raw, err := proto.Marshal(request)
+	if err != nil {
+		return "", nil, err
+	}
+	shown := &commonpb.Payloads{Payloads: request.GetInput().GetArgs().GetPayloads()}
+	WithField(shown, updateField, raw)
+	payload, err = proto.Marshal(shown)
+	return "update " + request.GetInput().GetName(), payload, err
+}
+
+// Readmitted returns the update that an event brings; nil: it brings none.
+func Readmitted(payload []byte) *updatepb.Request {
+	input := Payloads(payload)
+	if input == nil {
+		return nil
+	}
+	raw, request := Field(input, updateField), &updatepb.Request{}
+	if raw == nil || proto.Unmarshal(raw, request) != nil {
+		return nil
+	}
+	return request
 }

@@ -25,18 +25,21 @@ func (f *Fold) answered(r core.BodyAnswered) {
 	}
 	started := f.add(f.startedTask(scheduled.EventId, r.Began, m.Identity, f.size))
 	f.due = due{}
+	f.turns = append(f.turns, Turn{started.EventId, r.Seen, f.Turns, r.Began})
 	f.Turns++
 	switch {
 	case m.Completed != nil:
 		f.completed(scheduled.EventId, started.EventId, m.Completed)
 	case m.Failed != nil:
 		e := event(enumspb.EVENT_TYPE_WORKFLOW_TASK_FAILED, f.at)
-		e.Attributes = &historypb.HistoryEvent_WorkflowTaskFailedEventAttributes{
-			WorkflowTaskFailedEventAttributes: &historypb.WorkflowTaskFailedEventAttributes{
-				ScheduledEventId: scheduled.EventId, StartedEventId: started.EventId, Cause: m.Failed.Cause,
-				Failure: m.Failed.Failure, Identity: m.Failed.Identity,
-			},
+		a := &historypb.WorkflowTaskFailedEventAttributes{
+			ScheduledEventId: scheduled.EventId, StartedEventId: started.EventId, Cause: m.Failed.Cause,
+			Failure: m.Failed.Failure, Identity: m.Failed.Identity,
 		}
+		if m.Base != "" {
+			resetFrom(f, a, m.Base)
+		}
+		e.Attributes = &historypb.HistoryEvent_WorkflowTaskFailedEventAttributes{WorkflowTaskFailedEventAttributes: a}
 		f.add(e)
 	default:
 		e := event(enumspb.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT, f.at)
@@ -51,7 +54,7 @@ func (f *Fold) answered(r core.BodyAnswered) {
 	switch {
 	case len(f.tail) > 0:
 		f.need(1)
-	case m.Completed == nil:
+	case m.Completed == nil && m.Base == "":
 		f.due = due{is: true, after: hidden, at: f.at, attempt: m.Attempt + 1}
 	case r.Again, f.dropped:
 		f.need(0)
@@ -71,14 +74,22 @@ func (f *Fold) completed(
 		},
 	}
 	f.Asked, f.Completed = started, f.add(e).EventId
+	left := messagesOf(q.Messages)
 	for _, c := range q.Commands {
 		if Ends(c) {
 			f.closed = c
 			continue
 		}
+		if a := c.GetProtocolMessageCommandAttributes(); a != nil {
+			f.message(left.take(a.MessageId))
+			continue
+		}
 		e := event(eventOf(c.CommandType), f.at)
 		e.UserMetadata = c.UserMetadata
 		f.command(f.add(e), c, q.Identity)
+	}
+	for _, m := range q.Messages { // those that no command has placed
+		f.message(left.take(m.GetId()))
 	}
 }
 
@@ -173,7 +184,7 @@ func (f *Fold) begin(e *Event) {
 	f.began = f.began[1:]
 	s.Scheduled = e.EventId
 	if s.Timer == nil && s.Activity == nil {
-		f.initiated(e, s)
+		initiated(f, e, s)
 		return
 	}
 	if s.Activity == nil {

@@ -29,7 +29,7 @@ func target(workflow, run string) *commonpb.WorkflowExecution {
 }
 
 // childInitiated tells that the worker has begun a child workflow.
-func (f *Fold) childInitiated(e *Event, s *Begun) {
+func childInitiated(f *Fold, e *Event, s *Begun) {
 	a := s.Child
 	e.Attributes = &historypb.HistoryEvent_StartChildWorkflowExecutionInitiatedEventAttributes{
 		StartChildWorkflowExecutionInitiatedEventAttributes: &historypb.
@@ -45,7 +45,7 @@ func (f *Fold) childInitiated(e *Event, s *Begun) {
 }
 
 // childBegan tells that a child run is there.
-func (f *Fold) childBegan(s *Begun) {
+func childBegan(f *Fold, s *Begun) {
 	if s.Closed || s.RunBegan != nil || f.close != nil {
 		return
 	}
@@ -60,17 +60,17 @@ func (f *Fold) childBegan(s *Begun) {
 }
 
 // childEnded tells how a child workflow has ended, or that it was not started.
-func (f *Fold) childEnded(s *Begun, r core.StepEnded) {
+func childEnded(f *Fold, s *Begun, r core.StepEnded) {
 	done := r.Phase == core.StepSucceeded || r.Phase == core.StepSkipped
 	if s.RunBegan == nil && !done {
-		f.happened(s.ID, f.childNotStarted(s, r.Failure))
+		f.happened(s.ID, childNotStarted(f, s, r.Failure))
 		return
 	}
-	f.childBegan(s) // an operator may have given it a result before it was there
+	childBegan(f, s) // an operator may have given it a result before it was there
 	e := event(0, f.at)
 	switch why := childFailure(r.Failure); {
 	case done:
-		f.childCompleted(e, s, r)
+		childCompleted(f, e, s, r)
 	case r.Failure != nil && r.Failure.Type == terminated:
 		e.EventType = enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED
 		e.Attributes = &historypb.HistoryEvent_ChildWorkflowExecutionTerminatedEventAttributes{
@@ -138,7 +138,7 @@ func childRetryState(s *Begun, why *policy.Failure) enumspb.RetryState {
 	}
 }
 
-func (f *Fold) childCompleted(e *Event, s *Begun, r core.StepEnded) {
+func childCompleted(f *Fold, e *Event, s *Begun, r core.StepEnded) {
 	s.result = convert.Payloads(r.Output)
 	if r.Reason == policy.ReasonOperator {
 		s.result = convert.Given(r.Output)
@@ -153,7 +153,7 @@ func (f *Fold) childCompleted(e *Event, s *Begun, r core.StepEnded) {
 }
 
 // childNotStarted tells that a child workflow was not started.
-func (f *Fold) childNotStarted(s *Begun, why *policy.Failure) *Event {
+func childNotStarted(f *Fold, s *Begun, why *policy.Failure) *Event {
 	cause := enumspb.START_CHILD_WORKFLOW_EXECUTION_FAILED_CAUSE_UNSPECIFIED
 	if why != nil && why.Type == core.TypeIDInUse {
 		cause = enumspb.START_CHILD_WORKFLOW_EXECUTION_FAILED_CAUSE_WORKFLOW_ALREADY_EXISTS

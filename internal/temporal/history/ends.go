@@ -24,6 +24,7 @@ func (f *Fold) created(r core.RunCreated) {
 	_ = proto.Unmarshal(r.Input, f.Start) // it was marshalled here
 	f.Memo, f.Search = f.Start.Memo, f.Start.SearchAttributes
 	q := f.Start
+	f.origin = originOf(f.Run, q, r.Chain.Previous)
 	told := convert.Told(q)
 	f.Parent, f.Root = told.ParentWorkflowExecution, told.RootWorkflowExecution
 	if f.Root == nil {
@@ -32,10 +33,10 @@ func (f *Fold) created(r core.RunCreated) {
 	a := &historypb.WorkflowExecutionStartedEventAttributes{
 		WorkflowType: q.WorkflowType, TaskQueue: q.TaskQueue, Input: q.Input,
 		WorkflowExecutionTimeout: q.WorkflowExecutionTimeout, WorkflowRunTimeout: q.WorkflowRunTimeout,
-		WorkflowTaskTimeout: durationpb.New(f.TaskTimeout()), OriginalExecutionRunId: f.Run.String(),
+		WorkflowTaskTimeout: durationpb.New(f.TaskTimeout()), OriginalExecutionRunId: f.origin.String(),
 		FirstExecutionRunId: f.First().String(), Identity: q.Identity, RetryPolicy: q.RetryPolicy,
 		Attempt: int32(r.Chain.Attempt), Header: q.Header, Memo: q.Memo, SearchAttributes: q.SearchAttributes,
-		WorkflowId: r.WorkflowID, Priority: q.Priority, RootWorkflowExecution: f.Root,
+		WorkflowId: r.WorkflowID, Priority: q.Priority, RootWorkflowExecution: told.RootWorkflowExecution,
 		FirstWorkflowTaskBackoff: durationpb.New(0), ParentWorkflowNamespace: told.ParentWorkflowNamespace,
 		ParentWorkflowExecution: f.Parent, ParentInitiatedEventId: told.ParentInitiatedEventId,
 		CronSchedule: q.CronSchedule, LastCompletionResult: q.LastCompletionResult,
@@ -91,8 +92,12 @@ func (f *Fold) Began() time.Time {
 // Started returns the run's first event.
 func (f *Fold) Started() *Event { return f.events[0] }
 
-// signal tells an event that was sent to the run.
+// signal tells an event that was sent to the run, or an update that was.
 func (f *Fold) signal(r core.SignalKept) {
+	if request := convert.Readmitted(r.Payload); request != nil {
+		f.admitted(request)
+		return
+	}
 	input, header := convert.Sent(r.Payload)
 	a := &historypb.WorkflowExecutionSignaledEventAttributes{
 		SignalName: r.Name, Input: input, Header: header, Identity: r.Actor,

@@ -44,15 +44,22 @@ type Fold struct {
 	tail      []item   // events since the last answer
 	due       due
 	steps     []*Begun
-	at        core.Time          // the instant of the entry that is folded
-	began     []core.StepBegan   // the steps of the entry's answer that were not told yet
-	dropped   bool               // the worker has cancelled a timer that had fired
-	ends      bool               // the entry ends the run: what ends with it is not told
-	close     *core.RunClosing   // the outcome, once it is settled
-	closed    *commandpb.Command // the command that has settled it; nil: none
-	terminate *core.Operated     // the operation that has terminated the run; nil: none has
-	begun     bool               // it does not wait for its start any more
-	size      int                // the size of the events in bytes
+	at        core.Time               // the instant of the entry that is folded
+	began     []core.StepBegan        // the steps of the entry's answer that were not told yet
+	dropped   bool                    // the worker has cancelled a timer that had fired
+	ends      bool                    // the entry ends the run: what ends with it is not told
+	close     *core.RunClosing        // the outcome, once it is settled
+	closed    *commandpb.Command      // the command that has settled it; nil: none
+	terminate *core.Operated          // the operation that has terminated the run; nil: none has
+	begun     bool                    // it does not wait for its start any more
+	size      int                     // the size of the events in bytes
+	updates   map[string]*KnownUpdate // those that were accepted or admitted, by their ids
+	settled   int                     // how many of them have an outcome
+	paused    bool                    // an operator has paused it
+	turns     []Turn                  // the tasks that were answered
+	origin    core.RunID              // the run that this one comes from in the end: itself, unless it was reset
+	// reset says that the run was reset, the last time; nil: it was not.
+	reset *historypb.WorkflowTaskFailedEventAttributes
 }
 
 // item is something that has happened: one event, or two of an activity that has ended.
@@ -79,6 +86,12 @@ func New(run core.RunID) *Fold { return &Fold{Run: run} }
 
 // Due reports whether the run's worker has something to hear, and which attempt it is to tell it.
 func (f *Fold) Due() (attempt int32, isDue bool) { return f.due.attempt, f.due.is && f.Closed == 0 }
+
+// Begun reports whether the run does not wait for its start any more.
+func (f *Fold) Begun() bool { return f.begun }
+
+// Paused reports whether an operator has paused the run.
+func (f *Fold) Paused() bool { return f.paused }
 
 // Len returns how many events there are, and their size in bytes, about.
 func (f *Fold) Len() (events, size int) {
@@ -279,7 +292,7 @@ func (f *Fold) startedTask(scheduled int64, at core.Time, identity string, size 
 	e := event(enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED, at)
 	e.Attributes = &historypb.HistoryEvent_WorkflowTaskStartedEventAttributes{
 		WorkflowTaskStartedEventAttributes: &historypb.WorkflowTaskStartedEventAttributes{
-			ScheduledEventId: scheduled, Identity: identity, RequestId: f.Run.String(),
+			ScheduledEventId: scheduled, Identity: identity, RequestId: f.origin.String(),
 			HistorySizeBytes: int64(size),
 		},
 	}

@@ -6,16 +6,21 @@ import (
 
 	commandpb "go.temporal.io/api/command/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	protocolpb "go.temporal.io/api/protocol/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/proto"
 )
 
 // Meta is what is kept with an answer. One of Completed and Failed is set, or the worker has not answered in time.
 type Meta struct {
+	// Base is the run whose entries the run begins with, up to here: Failed says why. Empty: the answer is a worker's.
+	Base      string
 	Attempt   int32  // the attempt of the task
 	Identity  string // the worker that has answered, or that had the task when it timed out
 	Completed *workflowservice.RespondWorkflowTaskCompletedRequest
-	Failed    *workflowservice.RespondWorkflowTaskFailedRequest
+	// Messages are those of Completed that are kept.
+	Messages []*protocolpb.Message
+	Failed   *workflowservice.RespondWorkflowTaskFailedRequest
 }
 
 // The first byte of an encoded Meta.
@@ -23,6 +28,7 @@ const (
 	metaCompleted byte = iota + 1
 	metaFailed
 	metaTimedOut
+	metaReset
 )
 
 // Encode returns the bytes that are kept: what it is, the attempt, and the message as it came. What else is recorded
@@ -31,13 +37,19 @@ func (m *Meta) Encode() ([]byte, error) {
 	kind, msg := metaTimedOut, proto.Message(nil)
 	switch {
 	case m.Completed != nil:
-		kind, msg = metaCompleted, lean(m.Completed)
+		kind, msg = metaCompleted, lean(m.Completed, m.Messages)
 	case m.Failed != nil:
 		short := proto.Clone(m.Failed).(*workflowservice.RespondWorkflowTaskFailedRequest)
 		short.TaskToken, short.Namespace = nil, ""
 		kind, msg = metaFailed, short
 	}
+	if m.Base != "" {
+		kind = metaReset
+	}
 	out := binary.AppendUvarint([]byte{kind}, uint64(m.Attempt))
+	if m.Base != "" {
+		out = append(binary.AppendUvarint(out, uint64(len(m.Base))), m.Base...)
+	}
 	if msg == nil {
 		return append(out, m.Identity...), nil
 	}
@@ -57,12 +69,19 @@ func decodeMeta(b []byte) (m Meta, err error) {
 	}
 	m.Attempt = int32(attempt)
 	rest := b[1+n:]
+	if b[0] == metaReset {
+		size, n := binary.Uvarint(rest)
+		if n <= 0 || size > uint64(len(rest)-n) {
+			return m, errMeta
+		}
+		m.Base, rest = string(rest[n:n+int(size)]), rest[n+int(size):]
+	}
 	switch b[0] {
 	case metaCompleted:
 		m.Completed = &workflowservice.RespondWorkflowTaskCompletedRequest{}
 		err = proto.Unmarshal(rest, m.Completed)
-		m.Identity = m.Completed.Identity
-	case metaFailed:
+		m.Identity, m.Messages = m.Completed.Identity, m.Completed.Messages
+	case metaFailed, metaReset:
 		m.Failed = &workflowservice.RespondWorkflowTaskFailedRequest{}
 		err = proto.Unmarshal(rest, m.Failed)
 		m.Identity = m.Failed.Identity
@@ -75,9 +94,11 @@ func decodeMeta(b []byte) (m Meta, err error) {
 }
 
 // lean returns an answer without what is recorded elsewhere, and what is of no use later.
-func lean(q *workflowservice.RespondWorkflowTaskCompletedRequest) *workflowservice.RespondWorkflowTaskCompletedRequest {
+func lean(
+	q *workflowservice.RespondWorkflowTaskCompletedRequest, kept []*protocolpb.Message,
+) *workflowservice.RespondWorkflowTaskCompletedRequest {
 	out := &workflowservice.RespondWorkflowTaskCompletedRequest{
-		Identity: q.Identity, SdkMetadata: q.SdkMetadata, MeteringMetadata: q.MeteringMetadata, Messages: q.Messages,
+		Identity: q.Identity, SdkMetadata: q.SdkMetadata, MeteringMetadata: q.MeteringMetadata, Messages: kept,
 		ForceCreateNewWorkflowTask: q.ForceCreateNewWorkflowTask,
 	}
 	out.ProtoReflect().SetUnknown(q.ProtoReflect().GetUnknown())

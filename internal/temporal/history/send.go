@@ -28,10 +28,10 @@ func (s *Begun) sends(spec *core.StepSpec) {
 }
 
 // initiated tells that the worker has begun a child workflow, or has sent something to another run.
-func (f *Fold) initiated(e *Event, s *Begun) {
+func initiated(f *Fold, e *Event, s *Begun) {
 	switch {
 	case s.Child != nil:
-		f.childInitiated(e, s)
+		childInitiated(f, e, s)
 	case s.Signal != nil:
 		a := s.Signal
 		e.Attributes = &historypb.HistoryEvent_SignalExternalWorkflowExecutionInitiatedEventAttributes{
@@ -57,7 +57,7 @@ func (f *Fold) initiated(e *Event, s *Begun) {
 }
 
 // sendEnded tells what became of what the worker has sent.
-func (f *Fold) sendEnded(s *Begun, r core.StepEnded) {
+func sendEnded(f *Fold, s *Begun, r core.StepEnded) {
 	e := event(0, f.at)
 	delivered := r.Phase == core.StepSucceeded || r.Phase == core.StepSkipped
 	switch {

@@ -109,6 +109,8 @@ func (f *Fold) record(rec core.Record) {
 			f.Cancelled = true
 			f.cancelAsked(r)
 		}
+	case core.PauseBegan, core.PauseEnded:
+		_, f.paused = rec.(core.PauseBegan)
 	case core.RunClosing:
 		f.close = &r
 	case core.RunEnded:
@@ -132,7 +134,7 @@ func (f *Fold) recordOfStep(rec core.Record) {
 			s.Run = r.Child.String()
 		}
 	case core.StepChildBegan:
-		f.childBegan(f.steps[r.Step])
+		childBegan(f, f.steps[r.Step])
 	case core.AttemptBeat:
 		if r.Details != nil {
 			f.steps[r.Step].Details = r.Details
@@ -150,6 +152,10 @@ func (f *Fold) recordOfStep(rec core.Record) {
 			return
 		}
 		s.before, s.Last = s.Last, r.Failure
+	case core.StepReset:
+		if s := f.steps[r.Step]; r.Budget { // the run was reset: the work of the step begins again
+			s.Attempt, s.Started, s.before, s.Last, s.Cancel = 0, 0, nil, nil, false
+		}
 	case core.StepCancelAsked:
 		f.steps[r.Step].Cancel = true
 	case core.StepEnded:
@@ -189,10 +195,10 @@ func (f *Fold) stepEnded(s *Begun, r core.StepEnded) {
 		f.activityEnded(s, r)
 		return
 	case s.Child != nil:
-		f.childEnded(s, r)
+		childEnded(f, s, r)
 		return
 	case s.Kind == core.KindSend:
-		f.sendEnded(s, r)
+		sendEnded(f, s, r)
 		return
 	case r.Phase == core.StepCancelled:
 		return // the worker has cancelled it

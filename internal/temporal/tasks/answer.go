@@ -42,7 +42,10 @@ func (k *Keeper) held(ctx context.Context, text []byte) (*OfRun, *lease, error) 
 		return r, l, nil
 	case l == nil && t.epoch != k.epoch && f.Turns == t.turn && f.Closed == 0 && t.seen <= f.Entries &&
 		f.News() <= t.seen && t.seen > 0:
-		l = &lease{seen: t.seen, turn: t.turn, began: t.began, attempt: t.tries, timer: time.NewTimer(time.Hour)}
+		_, isDue := f.Due()
+		l = &lease{
+			seen: t.seen, turn: t.turn, began: t.began, attempt: t.tries, timer: time.NewTimer(time.Hour), bare: !isDue,
+		}
 		r.out = l
 		return r, l, nil
 	default:
@@ -103,7 +106,7 @@ func (r *OfRun) fail(l *lease, m *history.Meta) {
 	if r.refresh(context.Background()) != nil {
 		return // the run is consulted again when it can be read
 	}
-	attempt, isDue := r.Fold.Due()
+	attempt, isDue := r.wanted()
 	attempt += r.extra
 	if !isDue || attempt <= calmAfter {
 		r.offer()
@@ -156,35 +159,60 @@ func (k *Keeper) Complete(
 	}
 	defer r.Release()
 	l.settleQueries(q.QueryResults)
-	cmds, bad := r.commands(q, l)
+	said, bad := r.said(q)
 	if bad != nil {
 		return nil, r.refuse(l, q.Identity, bad)
 	}
-	a, err := l.answer(&history.Meta{Completed: q}, q.ForceCreateNewWorkflowTask)
+	if r.isTraceless(q, l, said) {
+		l.timer.Stop()
+		asked := r.Fold.Asked
+		out, err := r.finish(ctx, q, l, said)
+		out.ResetHistoryEventId = asked // its worker forgets the events of the task
+		return out, err
+	}
+	cmds, bad := r.commands(q, l, said)
+	if bad != nil {
+		return nil, r.refuse(l, q.Identity, bad)
+	}
+	a, err := l.answer(&history.Meta{Completed: q, Messages: said.kept}, q.ForceCreateNewWorkflowTask)
 	if err != nil {
 		return nil, r.refuse(l, q.Identity, &badCommand{text: err.Error()})
 	}
 	l.timer.Stop()
+	take := r.eager(q)
 	if err := r.do(append([]core.Command{a}, cmds...)); err != nil {
+		take(gone)
 		return nil, r.notTaken(ctx, l, q, err)
 	}
+	activities := take(ctx)
+	out, err := r.finish(ctx, q, l, said)
+	out.ActivityTasks = activities
+	return out, err
+}
+
+// finish ends a task whose answer was taken. A worker that wants the next task gets it with the reply, if one is due.
+func (r *OfRun) finish(
+	ctx context.Context, q *workflowservice.RespondWorkflowTaskCompletedRequest, l *lease, s *said,
+) (*workflowservice.RespondWorkflowTaskCompletedResponse, error) {
 	r.out, r.extra = nil, 0
-	r.takeBack(l)
 	r.sticky = sticky{}
 	if a := q.StickyAttributes; a.GetWorkerTaskQueue().GetName() != "" {
 		r.sticky = sticky{a.WorkerTaskQueue.Name, max(a.ScheduleToStartTimeout.AsDuration(), time.Second)}
 	}
-	if err := r.refresh(ctx); err != nil {
-		return nil, err
+	for u, outcome := range s.rejected { // the run may have ended after that
+		r.reject(u, outcome)
 	}
+	err := r.refresh(ctx)
+	r.rejectUnsaid(q, l)
+	r.takeBack(l)
 	out := &workflowservice.RespondWorkflowTaskCompletedResponse{}
-	if _, isDue := r.Fold.Due(); isDue && q.ReturnNewWorkflowTask && q.ForceCreateNewWorkflowTask && r.offered == nil {
+	if _, isDue := r.wanted(); err == nil && isDue && q.ReturnNewWorkflowTask && r.offered == nil {
 		out.WorkflowTask = r.begin(q.Identity, r.sticky.queue != "")
 		return out, nil
 	}
 	r.offer()
 	r.direct()
-	return out, nil
+	return out, err
 }
 
 // notTaken ends a task whose answer the run has refused. One that ends the run is refused where something has happened

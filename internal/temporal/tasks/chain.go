@@ -37,10 +37,10 @@ func (d *deciding) continueRun(a *commandpb.ContinueAsNewWorkflowExecutionComman
 	if a.GetTaskQueue().GetName() != "" {
 		next.TaskQueue = a.TaskQueue
 	}
-	if a.WorkflowTaskTimeout.AsDuration() > 0 {
+	if a.WorkflowTaskTimeout.AsDuration() != 0 {
 		next.WorkflowTaskTimeout = a.WorkflowTaskTimeout
 	}
-	if a.WorkflowRunTimeout.AsDuration() > 0 {
+	if a.WorkflowRunTimeout.AsDuration() != 0 {
 		next.WorkflowRunTimeout = a.WorkflowRunTimeout
 	}
 	_, err := convert.Rules(next)

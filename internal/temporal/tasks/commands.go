@@ -41,7 +41,7 @@ type deciding struct {
 
 // commands returns the commands of an answer for core, or what is wrong with the first one that is.
 func (r *OfRun) commands(
-	q *workflowservice.RespondWorkflowTaskCompletedRequest, l *lease,
+	q *workflowservice.RespondWorkflowTaskCompletedRequest, l *lease, s *said,
 ) ([]core.Command, *badCommand) {
 	task := r.Fold.Task(l.seen, l.began, l.identity, l.attempt)
 	d := &deciding{
@@ -52,6 +52,12 @@ func (r *OfRun) commands(
 		if history.Ends(c) && i != len(q.Commands)-1 {
 			return nil, bad(enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
 				"commands follow one that ends the run")
+		}
+		if a := c.GetProtocolMessageCommandAttributes(); a != nil {
+			if s.told(a.MessageId) {
+				d.next++
+			}
+			continue
 		}
 		if why := d.command(c); why != nil {
 			return nil, why
@@ -140,7 +146,7 @@ func (d *deciding) activity(said *commandpb.ScheduleActivityTaskCommandAttribute
 		Name: d.name(a.ActivityType.Name), Kind: core.KindTask, Queue: convert.QueuePrefix + a.TaskQueue.GetName(),
 		Type: a.ActivityType.Name, Policy: limits,
 	}
-	if key := a.GetPriority().GetPriorityKey(); key != 0 {
+	if key := convert.Priority(d.fold.Start.GetPriority(), a.Priority).GetPriorityKey(); key != 0 {
 		spec.Priority = usualPriority - key
 	}
 	if err := d.schedule(spec, a, 0); err != nil {

@@ -29,6 +29,7 @@ type Keeper struct {
 	queues *queues
 	epoch  uint64 // the number of this process in the tokens that it gives out
 	leases atomic.Uint64
+	expect ExpectActivities // nil: activities come by the usual way
 
 	mu         sync.Mutex
 	runs       map[core.RunID]*OfRun
@@ -79,6 +80,7 @@ func (k *Keeper) Reset(generation int, lives func(core.RunID) bool) {
 	for id, r := range k.runs {
 		if lives(id) {
 			k.drop(r)
+			go r.giveUp() // it may be in use
 		}
 	}
 }
@@ -115,7 +117,8 @@ func (k *Keeper) Use(id core.RunID) *OfRun {
 func (r *OfRun) Release() {
 	k := r.keeper
 	n, _ := r.Fold.Len()
-	r.busy = r.out != nil || r.offered != nil || r.extra > 0 || len(r.queries) > 0
+	r.busy = r.out != nil || r.offered != nil || r.extra > 0 || len(r.queries) > 0 ||
+		len(r.updates) > 0 || r.watched > 0
 	r.mu.Unlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()

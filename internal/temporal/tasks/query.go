@@ -13,6 +13,7 @@ import (
 	querypb "go.temporal.io/api/query/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/pawl-dev/pawl/internal/temporal/history"
 )
@@ -49,6 +50,10 @@ func (q *query) tell(a answered) {
 
 // tellResult answers a query with what a worker says.
 func (q *query) tellResult(kind enumspb.QueryResultType, r queryResult) {
+	if proto.Size(r.result) > largestAnswer {
+		q.tell(answered{err: serviceerror.NewQueryFailed("Blob data size exceeds limit.")})
+		return
+	}
 	if kind == enumspb.QUERY_RESULT_TYPE_ANSWERED {
 		q.tell(answered{ok: &workflowservice.QueryWorkflowResponse{QueryResult: r.result}})
 		return
@@ -57,6 +62,8 @@ func (q *query) tellResult(kind enumspb.QueryResultType, r queryResult) {
 }
 
 const (
+	// largestAnswer bounds what a worker may answer.
+	largestAnswer = 2 << 20
 	// queriesKept bounds the queries of a run that wait.
 	queriesKept = 1000
 	// notReady is the attempt of a workflow task from which on queries do not wait for it: its worker cannot go on.
@@ -139,7 +146,7 @@ func (r *OfRun) attach(l *lease) map[string]*querypb.WorkflowQuery {
 	return out
 }
 
-// takeBack lets the queries of a task wait that it has not answered.
+// takeBack lets the queries and updates of a task wait that it has not answered.
 func (r *OfRun) takeBack(l *lease) {
 	for _, q := range l.queries {
 		if q.gone.Err() == nil {
@@ -147,6 +154,7 @@ func (r *OfRun) takeBack(l *lease) {
 		}
 	}
 	l.queries = nil
+	r.unsend(l)
 }
 
 // settleQueries tells the answers to the queries of a task.

@@ -30,7 +30,9 @@ type OfRun struct {
 	extra   int32         // tasks that failed after the last one whose failure was recorded
 	changed chan struct{} // closed when the history grows
 	sticky  sticky
-	queries []*query // those that wait for the next task
+	queries []*query  // those that wait for the next task
+	updates []*update // those that the workflow has not accepted yet, in the order in which they came
+	watched int       // callers that wait for an update
 
 	// The lock of the keeper guards these, except for busy, which is set before the lock of the run is given up.
 	users  int
@@ -55,6 +57,7 @@ type lease struct {
 	identity string
 	timer    *time.Timer
 	queries  map[string]*query // those that it has to answer
+	bare     bool              // it is only about updates: nothing else is due
 }
 
 // refresh folds what has become durable.
@@ -69,6 +72,7 @@ func (r *OfRun) refresh(ctx context.Context) error {
 	if attempt, isDue := r.Fold.Due(); !isDue || attempt == 1 {
 		r.extra = 0
 	}
+	r.settle()
 	close(r.changed)
 	r.changed = make(chan struct{})
 	return nil
@@ -99,14 +103,14 @@ func (r *OfRun) Changed() <-chan struct{} { return r.changed }
 
 // Pending returns which attempt of a workflow task is due or out, and whether a worker has it.
 func (r *OfRun) Pending() (attempt int32, out, due bool) {
-	attempt, due = r.Fold.Due()
+	attempt, due = r.wanted()
 	return attempt + r.extra, r.out != nil, due || r.out != nil
 }
 
 // offer offers the workflow task that is due, if one is and nobody has it: to the worker that has the workflow in its
 // memory, and to all others if that one does not take it in time.
 func (r *OfRun) offer() {
-	if _, isDue := r.Fold.Due(); !isDue || r.out != nil || r.offered != nil {
+	if _, isDue := r.wanted(); !isDue || r.out != nil || r.offered != nil {
 		return
 	}
 	o := &offer{run: r}
@@ -135,10 +139,11 @@ func (r *OfRun) offer() {
 // begin gives a task to a worker.
 func (r *OfRun) begin(identity string, fromSticky bool) *workflowservice.PollWorkflowTaskQueueResponse {
 	k := r.keeper
-	attempt, _ := r.Fold.Due()
+	attempt, _ := r.wanted()
+	_, isDue := r.Fold.Due()
 	l := &lease{
 		number: k.leases.Add(1), seen: r.Fold.Entries, turn: r.Fold.Turns, began: k.now(),
-		attempt: attempt + r.extra, identity: identity,
+		attempt: attempt + r.extra, identity: identity, bare: !isDue,
 	}
 	task := r.Fold.Task(l.seen, l.began, identity, l.attempt)
 	events := task.Events
@@ -154,6 +159,7 @@ func (r *OfRun) begin(identity string, fromSticky bool) *workflowservice.PollWor
 		PreviousStartedEventId: r.Fold.Asked, StartedEventId: task.Started, Attempt: l.attempt,
 		History: &historypb.History{Events: events}, WorkflowExecutionTaskQueue: r.Fold.Start.GetTaskQueue(),
 		ScheduledTime: now, StartedTime: now, Queries: r.attach(l),
+		Messages: r.messages(l, task.Started),
 	}
 }
 
@@ -199,7 +205,7 @@ func (k *Keeper) take(
 		r.offer() // another worker takes it
 		return nil
 	}
-	if _, isDue := r.Fold.Due(); !isDue || r.out != nil {
+	if _, isDue := r.wanted(); !isDue || r.out != nil {
 		return nil
 	}
 	return r.begin(identity, isSticky)

@@ -1,4 +1,4 @@
-// Package mail executes the mail tasks of flows' steps: each sends one message by SMTP. It is apart from package
+// Package mail executes the mail tasks of flows' steps: each sends one message by SMTP. It is separate from package
 // worker, so that a program without flows does not link net/smtp.
 package mail
 
@@ -26,7 +26,7 @@ import (
 type Config struct {
 	// Secrets finds what payloads refer to. Default: there are none.
 	Secrets *secret.Store
-	// Roots are the authorities that servers' certificates come from. Default: those of the system.
+	// Roots are the authorities that servers' certificates come from. Default: the system's.
 	Roots *x509.CertPool
 }
 
@@ -40,7 +40,7 @@ type Payload struct {
 	To       Texts  `json:"to"` // each may hold several addresses
 	Subject  string `json:"subject,omitempty"`
 	Text     string `json:"text,omitempty"`
-	// Placeholders are what the texts refer to instead of saying it.
+	// Placeholders are the placeholders in the texts.
 	Placeholders *secret.Placeholders `json:"placeholders,omitempty"`
 }
 
@@ -82,7 +82,7 @@ type Executor struct{ cfg Config }
 func New(cfg Config) *Executor { return &Executor{cfg} }
 
 // Execute sends the message.
-func (e *Executor) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
+func (e *Executor) Execute(ctx context.Context, t *core.Task, alive worker.Alive) worker.Result {
 	var p Payload
 	if err := worker.DecodePayload(t.Payload, &p); err != nil {
 		return worker.BadPayload("mail", err)
@@ -93,12 +93,12 @@ func (e *Executor) Execute(ctx context.Context, t core.Task, alive worker.Alive)
 	if err := p.fill(ctx, e.cfg.Secrets); err != nil {
 		return worker.Result{Failure: worker.NoSecret(ctx, err)}
 	}
-	res := e.send(ctx, t, &p, alive)
+	res := e.send(ctx, *t, &p, alive)
 	worker.Redact(e.cfg.Secrets.Redactor(), &res)
 	return res
 }
 
-// fill puts values in the place of what the payload refers to.
+// fill replaces the placeholders in the payload.
 func (p *Payload) fill(ctx context.Context, store *secret.Store) error {
 	texts := []*string{&p.Server, &p.User, &p.Password, &p.From, &p.Subject, &p.Text}
 	for i := range p.To {
@@ -128,7 +128,7 @@ func (e *Executor) send(ctx context.Context, t core.Task, p *Payload, alive work
 	return worker.Result{Output: worker.EncodeJSON(map[string]any{"messageId": m.id, "to": m.recipients()})}
 }
 
-// address takes the server apart and settles how it is talked to.
+// address splits the server's address and decides how to connect.
 func (p *Payload) address() (host, port string, err error) {
 	host, port, err = net.SplitHostPort(p.Server)
 	if err != nil {
@@ -159,7 +159,7 @@ type client struct {
 	stop func() bool
 }
 
-// end closes the connection. What the server was to take it has taken by then, or the attempt has failed.
+// end closes the connection. By now the server has accepted the message, or the attempt has failed.
 func (c *client) end() {
 	c.stop()
 	_ = c.Close()

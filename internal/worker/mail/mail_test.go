@@ -38,7 +38,7 @@ func send(ctx context.Context, t *testing.T, s *server, p map[string]any) worker
 		t.Fatal(err)
 	}
 	task := core.Task{Payload: text, Token: core.Token{Run: core.RunID{1}, Step: 2, Attempt: 3}}
-	return New(Config{Roots: s.roots}).Execute(ctx, task, &lives{})
+	return New(Config{Roots: s.roots}).Execute(ctx, &task, &lives{})
 }
 
 // parse reads a message as a mail program does.

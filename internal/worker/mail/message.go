@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// message is what a server is given.
+// message is the content of a mail in the form that a server takes.
 type message struct {
 	id   string
 	from *netmail.Address
@@ -23,8 +23,8 @@ type message struct {
 // maxSubject is how many bytes a subject may have; the rest is cut.
 const maxSubject = 250
 
-// message writes the message. Values cannot add headers: addresses are parsed and written anew, and what is no plain
-// text in the subject is encoded, after its line breaks became blanks.
+// message writes the message. Values cannot add headers: addresses are parsed and written again, and a subject that is
+// not plain text is encoded, after its line breaks became blanks.
 func (p *Payload) message(key string) (*message, error) {
 	from, err := netmail.ParseAddress(p.From)
 	if err != nil {

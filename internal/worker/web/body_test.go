@@ -47,7 +47,7 @@ func TestHTTPSendsFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res := h.Execute(context.Background(), core.Task{Payload: payload}, alive)
+	res := h.Execute(context.Background(), &core.Task{Payload: payload}, alive)
 	if res.Failure != nil {
 		t.Fatal(res.Failure)
 	}
@@ -67,7 +67,7 @@ func TestHTTPFileThatCannotBeSent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res := h.Execute(context.Background(), core.Task{Payload: payload}, &signs{})
+		res := h.Execute(context.Background(), &core.Task{Payload: payload}, &signs{})
 		if f := res.Failure; f == nil || f.Kind != policy.KindFailed || f.Type != "file" ||
 			!strings.Contains(f.Message, path) {
 			t.Errorf("%s: %+v", name, f)

@@ -39,7 +39,7 @@ func TestHTTPKeepsConnections(t *testing.T) {
 		var ended sync.WaitGroup
 		for range atOnce {
 			ended.Go(func() {
-				if res := h.Execute(t.Context(), task, workertest.NewSigns()); res.Failure != nil {
+				if res := h.Execute(t.Context(), &task, workertest.NewSigns()); res.Failure != nil {
 					t.Error(res.Failure)
 				}
 			})

@@ -58,7 +58,7 @@ func (p *HTTPPayload) conclude(
 // These bound the first room for a body. Most bodies are short.
 const (
 	firstRead = 1 << 10  // the room if the length is not known, or may be large
-	mayLie    = 64 << 10 // a server that says more than this is not believed before the bytes come
+	mayLie    = 64 << 10 // a larger declared size is not trusted before the bytes come
 )
 
 // readBody reads at most one byte more than the limit, which shows the caller that the body is too large. size is how
@@ -126,8 +126,8 @@ func isJSON(contentType, body string) bool {
 		json.Valid([]byte(body)) && depth(body) <= maxDepth
 }
 
-// maxDepth is how deep JSON may be nested. What reads JSON gives up at 10,000, and the output stands in other JSON: a
-// run with a deeper one could not be shown any more.
+// maxDepth is how deep JSON may be nested. JSON readers give up at a depth of 10,000, and the output is inside other
+// JSON: a run with a deeper one could no longer be shown.
 const maxDepth = 1000
 
 // depth returns how deep JSON is nested, which is valid.

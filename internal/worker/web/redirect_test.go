@@ -36,10 +36,10 @@ func TestHTTPRedirectKeepsSecrets(t *testing.T) {
 	hidden := secret.Placeholder(mark, secret.OfSecret, "token")
 	for path, kept := range map[string]bool{"/away": false, "/here": true} {
 		got = nil
-		res := h.Execute(t.Context(), httpTask(t, map[string]any{
+		res := h.Execute(t.Context(), new(httpTask(t, map[string]any{
 			"url": s.URL + path + "?key=" + hidden, "placeholders": secret.Placeholders{Mark: mark},
 			"headers": map[string]string{"x-api-key": hidden, "X-Plain": "1"},
-		}), workertest.NewSigns())
+		})), workertest.NewSigns())
 		if res.Failure != nil || (got.Get("X-Api-Key") != "") != kept || got.Get("Referer") != "" ||
 			got.Get("X-Plain") != "1" {
 			t.Errorf("%s: %v, %v", path, got, res.Failure)
@@ -81,9 +81,9 @@ func TestHTTPRedirectKeepsSecretBodies(t *testing.T) {
 		{"/away", "body", "plain", true},
 	} {
 		got = nil
-		res := h.Execute(t.Context(), httpTask(t, map[string]any{
+		res := h.Execute(t.Context(), new(httpTask(t, map[string]any{
 			"url": s.URL + c.path, "placeholders": secret.Placeholders{Mark: mark}, c.field: c.text,
-		}), workertest.NewSigns())
+		})), workertest.NewSigns())
 		if (len(got) == 1) != c.arrives || (res.Failure == nil) != c.arrives {
 			t.Errorf("%s with %s: %q, %v", c.path, c.field, got, res.Failure)
 		}
@@ -102,7 +102,7 @@ func TestHTTPKeepsQuery(t *testing.T) {
 		"": "page=2", "?z=1;a&flag&x=%7e": "z=1;a&flag&x=%7e&page=2", "?q=a b\u00e9": "q=a%20b%C3%A9&page=2",
 	} {
 		task := httpTask(t, map[string]any{"url": s.URL + "/" + given, "query": map[string]any{"page": "2"}})
-		if res := h.Execute(t.Context(), task, workertest.NewSigns()); res.Failure != nil || query != want {
+		if res := h.Execute(t.Context(), &task, workertest.NewSigns()); res.Failure != nil || query != want {
 			t.Errorf("%s became %s, %v", given, query, res.Failure)
 		}
 	}
@@ -111,7 +111,7 @@ func TestHTTPKeepsQuery(t *testing.T) {
 		t.Fatal(err)
 	}
 	task := httpTask(t, map[string]any{"url": s.URL, "file": empty})
-	if res := h.Execute(t.Context(), task, workertest.NewSigns()); res.Failure != nil || method != http.MethodPost {
+	if res := h.Execute(t.Context(), &task, workertest.NewSigns()); res.Failure != nil || method != http.MethodPost {
 		t.Errorf("an empty file is sent with %s, %v", method, res.Failure)
 	}
 }

@@ -1,5 +1,5 @@
-// Package web executes the http tasks of flows' steps. It is apart from package worker, so that a program without flows
-// does not link net/http.
+// Package web executes the http tasks of flows' steps. It is separate from package worker, so that a program without
+// flows does not link net/http.
 package web
 
 import (
@@ -26,9 +26,9 @@ type HTTPConfig struct {
 	// Transport makes the requests. Defaults to a new one with the settings of net/http, which reads proxies from the
 	// environment.
 	Transport http.RoundTripper
-	// Secrets finds what payloads refer to, and takes it out of what servers answer. Default: there are none.
+	// Secrets finds the secrets of payloads, and removes them from the answers of servers. Default: there are none.
 	Secrets *secret.Store
-	// Trace returns the W3C traceparent of an attempt. Default: that of the run's headers.
+	// Trace returns the W3C traceparent of an attempt. Default: the trace of the run's headers.
 	Trace func(core.Task) string
 }
 
@@ -46,7 +46,7 @@ type HTTPPayload struct {
 
 	// Expect lists the status codes that are a success. Default: 2xx.
 	Expect Statuses `json:"expect,omitempty"`
-	// Placeholders are what the texts refer to instead of saying it.
+	// Placeholders are the placeholders in the texts.
 	Placeholders *secret.Placeholders `json:"placeholders,omitempty"`
 
 	redactor *secret.Redactor // it hides the values of the placeholders
@@ -118,7 +118,7 @@ func (h *HTTP) Close() error {
 }
 
 // Execute makes the request.
-func (h *HTTP) Execute(ctx context.Context, t core.Task, alive worker.Alive) worker.Result {
+func (h *HTTP) Execute(ctx context.Context, t *core.Task, alive worker.Alive) worker.Result {
 	var p HTTPPayload
 	if err := worker.DecodePayload(t.Payload, &p); err != nil {
 		return worker.BadPayload("http", err)
@@ -133,12 +133,12 @@ func (h *HTTP) Execute(ctx context.Context, t core.Task, alive worker.Alive) wor
 		return worker.Result{Failure: worker.NoSecret(ctx, err)}
 	}
 	redactor := h.secrets.Redactor()
-	res := h.send(ctx, t, &p, alive, redactor)
+	res := h.send(ctx, *t, &p, alive, redactor)
 	worker.Redact(redactor, &res)
 	return res
 }
 
-// fill puts values in the place of what the payload refers to.
+// fill replaces the placeholders in the payload.
 func (p *HTTPPayload) fill(ctx context.Context, store *secret.Store) (err error) {
 	if p.Placeholders != nil && p.Placeholders.Mark != "" {
 		p.secretBody = strings.Contains(p.Body+string(p.JSON), p.Placeholders.Mark)
@@ -237,8 +237,8 @@ func (p *HTTPPayload) request(ctx context.Context, alive worker.Alive) (*http.Re
 	return req, nil
 }
 
-// query adds the parameters to the query of the URL, which stays as it is but for what a request cannot have: servers
-// read queries in many ways, and some are signed.
+// query adds the parameters to the query of the URL, which is otherwise unchanged except for characters that a request
+// cannot have: servers read queries in many ways, and some are signed.
 func (p *HTTPPayload) query(own string) string {
 	var out strings.Builder
 	for i := range len(own) {
@@ -259,8 +259,8 @@ func (p *HTTPPayload) query(own string) string {
 	return out.String() + added
 }
 
-// redirected looks at a redirect before it is followed. What is secret goes to nobody else: neither headers with
-// placeholders, as net/http does it with Authorization, nor the URL before, with its query, as Referer.
+// redirected looks at a redirect before it is followed. Secrets go to no other server: neither headers with
+// placeholders, as net/http does it with Authorization, nor the earlier URL, with its query, as Referer.
 func (p *HTTPPayload) redirected(req *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return errRedirects

@@ -58,7 +58,7 @@ func TestHTTPSaysWhatItShould(t *testing.T) {
 		"json":    map[string]any{"n": 1},
 		"headers": map[string]string{"X-Mine": "1", "user-agent": "other"},
 	})
-	res := h.Execute(ctx, task, workertest.NewSigns())
+	res := h.Execute(ctx, &task, workertest.NewSigns())
 	if res.Failure != nil {
 		t.Fatal(res.Failure)
 	}
@@ -72,7 +72,7 @@ func TestHTTPSaysWhatItShould(t *testing.T) {
 		t.Errorf("content-type is %s", got)
 	}
 	task.Token.Attempt = 3
-	h.Execute(t.Context(), task, workertest.NewSigns())
+	h.Execute(t.Context(), &task, workertest.NewSigns())
 	first, second := requests[0], requests[1]
 	if first.Method != http.MethodPost || first.URL.RawQuery != "x=1&y=2&y=3&z=%26" || bodies[0] != `{"n":1}` {
 		t.Errorf("%s %s, body %s", first.Method, first.URL, bodies[0])
@@ -109,7 +109,7 @@ func TestHTTPPassesTheTraceOn(t *testing.T) {
 	for _, own := range []map[string]string{nil, {"traceparent": "00-own"}} {
 		task := httpTask(t, map[string]any{"url": s.URL, "headers": own})
 		task.Headers = "tenant=acme\ntraceparent=00-run\ntracestate=a=1"
-		if res := h.Execute(t.Context(), task, workertest.NewSigns()); res.Failure != nil {
+		if res := h.Execute(t.Context(), &task, workertest.NewSigns()); res.Failure != nil {
 			t.Fatal(res.Failure)
 		}
 	}
@@ -150,7 +150,7 @@ func TestHTTPStatuses(t *testing.T) {
 		if c.expect != nil {
 			payload["expect"] = c.expect
 		}
-		res := h.Execute(t.Context(), httpTask(t, payload), workertest.NewSigns())
+		res := h.Execute(t.Context(), new(httpTask(t, payload)), workertest.NewSigns())
 		if c.kind == 0 {
 			if res.Failure != nil {
 				t.Errorf("%d with %v: %v", c.code, c.expect, res.Failure)
@@ -198,7 +198,8 @@ func TestRetryAfter(t *testing.T) {
 	for path, most := range map[string]time.Duration{
 		"/": 7 * time.Second, "/date": time.Hour, "/slow": time.Hour,
 	} {
-		f := h.Execute(t.Context(), httpTask(t, map[string]any{"url": s.URL + path}), workertest.NewSigns()).Failure
+		task := httpTask(t, map[string]any{"url": s.URL + path})
+		f := h.Execute(t.Context(), &task, workertest.NewSigns()).Failure
 		workertest.WantFailure(t, f, policy.KindError, "status")
 		if f.RetryAfter == nil || *f.RetryAfter > most || *f.RetryAfter < most-5*time.Second {
 			t.Errorf("%s: %v", path, f.RetryAfter)
@@ -261,7 +262,7 @@ func TestHTTPConnections(t *testing.T) {
 		{map[string]any{"url": s.URL, "json": 1, "body": "x"}, policy.KindFailed, "invalid_payload", "used together"},
 		{map[string]any{}, policy.KindFailed, "invalid_payload", "url is missing"},
 	} {
-		f := h.Execute(t.Context(), httpTask(t, c.payload), workertest.NewSigns()).Failure
+		f := h.Execute(t.Context(), new(httpTask(t, c.payload)), workertest.NewSigns()).Failure
 		workertest.WantFailure(t, f, c.kind, c.failure)
 		if !strings.Contains(f.Message, c.words) {
 			t.Errorf("%v: %s", c.payload, f.Message)
@@ -273,7 +274,8 @@ func TestHTTPConnections(t *testing.T) {
 func TestHTTPKeepsSecrets(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
 	url := strings.Replace(s.URL, "http://", "http://user:hidden@", 1) + "/x?token=hidden"
-	f := newTestHTTP(t).Execute(t.Context(), httpTask(t, map[string]any{"url": url}), workertest.NewSigns()).Failure
+	task := httpTask(t, map[string]any{"url": url})
+	f := newTestHTTP(t).Execute(t.Context(), &task, workertest.NewSigns()).Failure
 	if strings.Contains(f.Message, "hidden") || !strings.Contains(f.Message, "/x answered 404") {
 		t.Error(f.Message)
 	}
@@ -294,7 +296,7 @@ func TestHTTPStopsAtOnce(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		result := make(chan worker.Result, 1)
 		go func() {
-			result <- h.Execute(ctx, httpTask(t, map[string]any{"url": s.URL + path}), workertest.NewSigns())
+			result <- h.Execute(ctx, new(httpTask(t, map[string]any{"url": s.URL + path})), workertest.NewSigns())
 		}()
 		<-arrived
 		cancel(&worker.RevokedError{Kind: policy.KindTimeout})
@@ -342,7 +344,7 @@ func TestHTTPBodies(t *testing.T) {
 	h := newTestHTTP(t)
 	get := func(path string) (worker.Result, *workertest.Signs) {
 		signs := workertest.NewSigns()
-		return h.Execute(t.Context(), httpTask(t, map[string]any{"url": s.URL + path}), signs), signs
+		return h.Execute(t.Context(), new(httpTask(t, map[string]any{"url": s.URL + path})), signs), signs
 	}
 	res, signs := get("/endless")
 	workertest.WantFailure(t, res.Failure, policy.KindFailed, "too_large")
@@ -401,7 +403,7 @@ func TestHTTPCutBodies(t *testing.T) {
 		if len(expect) > 0 {
 			payload["expect"] = expect
 		}
-		return h.Execute(t.Context(), httpTask(t, payload), workertest.NewSigns())
+		return h.Execute(t.Context(), new(httpTask(t, payload)), workertest.NewSigns())
 	}
 	workertest.WantFailure(t, get("/first").Failure, policy.KindFailed, "too_large")
 	workertest.WantFailure(t, get("/half").Failure, policy.KindFailed, "too_large")
@@ -423,10 +425,10 @@ func TestHTTPFollowsRedirects(t *testing.T) {
 	})
 	h := newTestHTTP(t)
 	task := httpTask(t, map[string]any{"url": s.URL + "/10", "body": "kept"})
-	res := h.Execute(t.Context(), task, workertest.NewSigns())
+	res := h.Execute(t.Context(), &task, workertest.NewSigns())
 	if res.Failure != nil || workertest.Field(t, res.Output, "body") != `"kept"` {
 		t.Errorf("%s, %v", res.Output, res.Failure)
 	}
-	res = h.Execute(t.Context(), httpTask(t, map[string]any{"url": s.URL + "/11"}), workertest.NewSigns())
+	res = h.Execute(t.Context(), new(httpTask(t, map[string]any{"url": s.URL + "/11"})), workertest.NewSigns())
 	workertest.WantFailure(t, res.Failure, policy.KindFailed, "redirect")
 }

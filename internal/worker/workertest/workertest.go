@@ -1,4 +1,4 @@
-// Package workertest is what the tests of executors share.
+// Package workertest is shared by the tests of executors.
 package workertest
 
 import (

@@ -1,5 +1,5 @@
 // Command temporal runs Temporal's server on a SQLite file or on two PostgreSQL databases, until it is interrupted. It
-// is a module of its own, so that the server has the versions of libraries that it was released with.
+// is a separate module, so that the server has the versions of libraries that it was released with.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 	"go.temporal.io/server/tools/sql"
 )
 
-// visibility is what is added to the name of the first database: Temporal keeps its lists in a second one.
+// visibility is the suffix of the name of the second database, in which Temporal keeps its lists.
 const visibility = "_visibility"
 
 func main() {
@@ -58,7 +58,7 @@ func run(dir, postgres string, port int) error {
 	return server.Start() // returns when it was interrupted
 }
 
-// limits raises limits, as for a server that is used by one program alone.
+// limits raises limits, as for a server that only one program uses.
 func limits() dynamicconfig.StaticClient {
 	all := dynamicconfig.StaticClient{}
 	for _, key := range []string{
@@ -124,7 +124,7 @@ func onServer(dsn string) (config.Persistence, error) {
 	}, nil
 }
 
-// configured returns the configuration of a server that is alone.
+// configured returns the configuration of a lone server.
 func configured(stores config.Persistence, port int) *config.Config {
 	const loopback = "127.0.0.1"
 	address := fmt.Sprintf("%s:%d", loopback, port)

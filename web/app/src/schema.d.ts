@@ -3155,6 +3155,7 @@ export interface components {
             stalled?: string;
         };
         Step: {
+            actor?: string;
             againAt?: string;
             ahead?: components["schemas"]["Ahead"];
             any?: string[] | null;
@@ -5356,7 +5357,7 @@ export interface operations {
             path: {
                 /** @description The run: its id, a workflow id, the beginning of an id, or @last. */
                 run: string;
-                /** @description The key of the step: pages, or pages[3]. */
+                /** @description The step: pages, pages[3], or by the name of the item pages[intro]. */
                 step: string;
                 attempt: number;
             };

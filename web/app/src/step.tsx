@@ -52,6 +52,7 @@ export function StepPanel({ run, s, at, onChoose, onStep }: Props) {
         <Actions run={run} step={s} />
       </header>
       {isClosed(s.phase) && !s.why ? null : <p class="doing" dir="auto">{isClosed(s.phase) ? plain(s.why ?? "") : <Says says={s.says} run={run.run} />}</p>}
+      {s.actor ? <p class="dim">The event came from <bdi>{s.actor}</bdi>.</p> : null}
       {s.againAt ? <p class="dim">Put back to work <Time at={s.againAt} ago />: its attempts count from there.</p> : null}
       {s.kind === "wait" && !isClosed(s.phase) && !run.asOf ? (s.event ? [s.event] : s.any ?? []).map((event) => <Send key={event} run={run.run} event={event} />) : null}
       {s.child && !run.asOf ? <Child key={s.child} id={s.child} /> : null}

@@ -14,7 +14,7 @@ import (
 // View is the state to draw.
 type View struct {
 	Runs     []*api.Run          // the followed runs, the oldest first
-	Children map[string]*api.Run // child runs of theirs that are known, by run id
+	Children map[string]*api.Run // their known child runs, by run id
 	Stalled  string              // why the engine takes no work; "": it does
 	Others   int                 // open runs in the same database that rest meanwhile
 	Printed  map[StepOf]string   // the last line that each running step printed
@@ -25,7 +25,7 @@ type View struct {
 // StepOf names a step, or an item of one, of a run.
 type StepOf struct{ Run, Step string }
 
-// class says what may be left out when the screen is too small, from the first on.
+// class is the class of a line: when the screen is too small, the first classes are left out first.
 type class uint8
 
 const (
@@ -100,7 +100,7 @@ func (d *drawing) add(c class, line screen.Line) {
 	d.rows = append(d.rows, row{c, line})
 }
 
-// fit leaves rows out, class by class, until the others fit; where one is left out stands how many.
+// fit leaves rows out, class by class, until the others fit, and shows in their place how many there were.
 func fit(rows []row, height int, bounded bool) []screen.Line {
 	for out := class(0); bounded && len(rows) > height && out < head; out++ {
 		rows = leaveOut(rows, out, len(rows)-height)
@@ -115,14 +115,14 @@ func fit(rows []row, height int, bounded bool) []screen.Line {
 	return lines
 }
 
-// words of what was left out.
+// words for what was left out.
 var leftOut = [...]string{
 	done: "✓ %d done", coming: "· %d to come", item: "… %d more lines of items", active: "● %d more open",
 	problem: "✗ %d more ended badly",
 }
 
-// leaveOut takes rows of a class away, the first ones first, about excess of them, and says in each run how many went.
-// Of the steps to come the last ones go first: the next one stays in sight.
+// leaveOut removes about excess rows of a class, the first ones first, and notes in each run how many were removed. Of
+// the steps to come the last ones go first: the next one stays in sight.
 func leaveOut(rows []row, out class, excess int) []row {
 	var of []int
 	for i, r := range rows {
@@ -138,7 +138,7 @@ func leaveOut(rows []row, out class, excess int) []row {
 	}
 	kept := make([]row, 0, len(rows))
 	var gone []row // the rows left out of the current run
-	at := 0        // where the first of them stood
+	at := 0        // the place of the first of them
 	flush := func() {
 		switch {
 		case len(gone) == 0 || out == detail:
@@ -186,7 +186,7 @@ func (d *drawing) run(r *api.Run, depth int) {
 	}
 }
 
-// byName indexes the steps that stand by themselves.
+// byName indexes the steps that are not items of another step.
 func byName(steps []*api.Step) map[string]*api.Step {
 	out := make(map[string]*api.Step, len(steps))
 	for _, s := range steps {
@@ -195,7 +195,7 @@ func byName(steps []*api.Step) map[string]*api.Step {
 	return out
 }
 
-// toCome draws a step that has not begun, of a run that will come to it.
+// toCome draws a step that has not begun, of a run that has not reached it yet.
 func (d *drawing) toCome(r *api.Run, plan api.PlannedStep, begun map[string]*api.Step, name, depth int) {
 	if begun[plan.Name] != nil || r.Phase.Closed() || r.Closing != "" {
 		return
@@ -280,7 +280,7 @@ func (d *drawing) header(r *api.Run) {
 	}
 }
 
-// goOn returns the command that carries a run on that nobody does.
+// goOn returns the command that carries on a run that rests.
 func goOn(r *api.Run) string {
 	if r.Phase == api.RunPaused {
 		return "pawl run resume " + Short(r.Run) + " --follow"
@@ -318,7 +318,7 @@ func runPhase(r *api.Run) string {
 	}
 }
 
-// stops reports whether work of the run was told to stop and is not gone yet. Its hooks wait for that.
+// stops reports whether work of the run was told to stop and has not ended yet. Its hooks wait for that.
 func stops(r *api.Run) bool {
 	return slices.ContainsFunc(r.Steps, func(s *api.Step) bool { return s.Stopping && !s.Superseded })
 }

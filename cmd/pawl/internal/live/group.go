@@ -16,7 +16,7 @@ const maxItems = 6
 // leastForETA is how many items must have ended before the end of a forEach is estimated.
 const leastForETA = 3
 
-// eta estimates how long a forEach goes on, from how fast its items have ended so far. Zero: nobody can tell.
+// eta estimates how long a forEach goes on, from how fast its items have ended so far. Zero if nobody can tell.
 func eta(s *api.Step, items []*api.Step, now api.Time) time.Duration {
 	ended, all := 0, max(s.Items, len(items))
 	for _, it := range items {

@@ -8,7 +8,7 @@ import (
 )
 
 // Printed returns the end of the text that the last attempt of a failed step printed: on stderr, or else on stdout.
-// It is empty if it says no more than the failure itself.
+// It is empty if it adds nothing to the failure itself.
 func Printed(s *api.Step) string {
 	if s.Superseded || s.Phase != api.StepFailed && s.Phase != api.StepTimedOut || s.Failure == nil {
 		return ""

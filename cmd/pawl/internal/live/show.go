@@ -12,10 +12,10 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Showing says how much of a run is drawn.
+// Showing specifies how much of a run is drawn.
 type Showing struct {
 	All  bool // every item of a forEach
-	Full bool // values as long as they are
+	Full bool // whether long values are drawn in full
 }
 
 // Show draws one run with every attempt of every step. Of the items of a forEach some of each kind are drawn, or all.
@@ -67,7 +67,7 @@ func (d *drawing) shownItems(r *api.Run, items []*api.Step, name int, all bool) 
 	}
 }
 
-// superseded draws what ran before the run was retried: the hooks of the end it had then.
+// superseded draws what ran before the run was retried: the hooks of its earlier end.
 func (d *drawing) superseded(r *api.Run, name int) {
 	first := true
 	for _, s := range r.Steps {
@@ -165,7 +165,7 @@ func (d *drawing) facts(r *api.Run) {
 	d.add(head, nil)
 }
 
-// outlook draws what an open run does, what comes of it, and what can end it.
+// outlook draws what an open run does, what will happen next, and what can end it.
 func (d *drawing) outlook(r *api.Run, fact func(label, text string)) {
 	if r.Phase.Closed() {
 		return
@@ -232,6 +232,9 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 	if s.Dialect != nil {
 		line = line.Add(screen.Dim, strings.TrimRight("  "+s.Dialect.Status+" "+s.Dialect.Message, " "))
 	}
+	if s.Actor != "" {
+		line = line.Add(screen.Dim, "  by "+screen.Clean(s.Actor))
+	}
 	d.add(head, line)
 	for i := range s.Attempts {
 		d.attempt(&s.Attempts[i], depth+2)
@@ -259,7 +262,7 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 	}
 }
 
-// tests draws what the JUnit files of a step tell.
+// tests draws the results in the JUnit files of a step.
 func (d *drawing) tests(s *api.Step, depth int) {
 	results := s.Tests()
 	if results == nil {
@@ -286,7 +289,7 @@ func (d *drawing) value(payload []byte) string {
 	return Folded(payload, d.full)
 }
 
-// Folded formats a value for people: for a large one its beginning and its size, unless all of it is wanted.
+// Folded formats a value for people: of a large one, its beginning and its size, unless the whole value is wanted.
 func Folded(payload []byte, full bool) string {
 	text := screen.Clean(string(payload))
 	if full || utf8.RuneCountInString(text) <= maxValue {
@@ -348,7 +351,7 @@ func (d *drawing) attempt(a *api.Attempt, depth int) {
 		line = line.Add(screen.Dim, "  next in "+screen.For(a.NextAt.Sub(a.EndedAt)))
 	}
 	d.add(head, line)
-	if a.Child != "" && a.EndedAt != a.StartedAt { // one that ended at once could not be started
+	if a.Child != "" && a.EndedAt != a.StartedAt { // a process that ended at once could not be started
 		d.add(head, indent(depth+2).Add(screen.Dim, "run "+a.Child))
 	}
 }
@@ -364,7 +367,7 @@ func (d *drawing) clock(at api.Time) string {
 	return at.Std().Local().Format("2006-01-02 15:04:05.000 -07:00")
 }
 
-// sameDay tells whether an instant is of the day on which the run was created, as the clocks were set then.
+// sameDay reports whether an instant is of the day on which the run was created, as the clocks were set then.
 func (d *drawing) sameDay(at api.Time) bool {
 	const day = "2006-01-02 -07:00"
 	return at.Std().Local().Format(day) == d.view.Runs[0].CreatedAt.Std().Local().Format(day)

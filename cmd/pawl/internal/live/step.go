@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// step draws one step: a line, for an open one the bar of its binding deadline and its last error, for one that ended
-// badly the reason.
+// step draws one step: a line; if it is open, the bar of its binding deadline and its last error; if it ended badly,
+// the reason.
 func (d *drawing) step(r *api.Run, s *api.Step, items []*api.Step, name, depth int) {
 	glyph, style := mark(s)
 	line := indent(depth).Add(style, glyph+" ").Add(nameStyle(s), label(s, name)).Add(screen.Plain, "  ")
@@ -58,7 +58,7 @@ func (d *drawing) printed(r *api.Run, s *api.Step) string {
 // escapes are the sequences with which programs colour what they print and move the cursor.
 var escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[ -/]*[@-~]`)
 
-// label returns a step's name, filled up to its column; an item stands below its group and needs its index only.
+// label returns a step's name, padded to its column; an item is below its group and needs only its index.
 func label(s *api.Step, name int) string {
 	if s.Group != "" && s.Item != nil {
 		text := fmt.Sprintf("[%d]", *s.Item)
@@ -71,7 +71,7 @@ func label(s *api.Step, name int) string {
 	return screen.Pad(screen.Cut(screen.Clean(s.Step), name), name)
 }
 
-// classOf says how a step's line is left out.
+// classOf reports how a step's line is left out.
 func classOf(s *api.Step) class {
 	switch {
 	case !s.Phase.Closed():
@@ -123,7 +123,7 @@ func (d *drawing) status(s *api.Step) screen.Line {
 	return screen.Line{}.Add(statusStyle(s), what).Add(screen.Dim, lost(s))
 }
 
-// said returns what an open step does, and apart from it why: a line has room for one of them.
+// said returns what an open step does and, separately, why, since a line has room for one of them.
 func (d *drawing) said(s *api.Step) (what, why string) {
 	what, why, _ = strings.Cut(screen.Clean(s.Says.Reads(d.now, screen.Left)), "; ")
 	return what, why
@@ -143,8 +143,8 @@ func lost(s *api.Step) string {
 	return fmt.Sprintf("  %s lost", plural(s.Lost, "attempt"))
 }
 
-// ended formats how a closed step ended: the phase where it is not plain success, attempts, duration, and since when
-// its work has been asked to stop, if it is not gone yet.
+// ended formats how a closed step ended: the phase unless it is plain success, attempts, duration, and if its work
+// still runs, since when it has been asked to stop.
 func (d *drawing) ended(s *api.Step) screen.Line {
 	var line screen.Line
 	n := len(s.Attempts)
@@ -171,8 +171,8 @@ func (d *drawing) ended(s *api.Step) screen.Line {
 // barWidth is the width of a bar.
 const barWidth = 16
 
-// stepBar returns the line of what ends an open step first; nil where nothing does, or where it is a limit of the run,
-// which has a line of its own.
+// stepBar returns the line of the limit or sleep that ends an open step first; nil if there is none, or if it is a
+// limit of the run, which has its own line.
 func (d *drawing) stepBar(s *api.Step, depth int) screen.Line {
 	for i := range s.Ends {
 		if e := &s.Ends[i]; e.Ends != "run" && (e.At != 0 || e.Left != 0) {
@@ -182,7 +182,7 @@ func (d *drawing) stepBar(s *api.Step, depth int) screen.Line {
 	return nil
 }
 
-// runBar returns the line of the run's own limit that ends it first; nil where it has none.
+// runBar returns the line of the run's own limit that ends it first; nil if it has none.
 func (d *drawing) runBar(r *api.Run) screen.Line {
 	for i := range r.Ends {
 		if e := &r.Ends[i]; e.Ends == "run" {

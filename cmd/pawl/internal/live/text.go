@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// shortRun is how much of a run id people see: the millisecond of its creation, and enough of the rest to tell it from
-// others of that millisecond, such as its own child.
+// shortRun is the length of a run id that people see: the millisecond of its creation, and enough of the rest to tell
+// it from other runs of that millisecond, such as its own child.
 const shortRun = 18
 
 // Short returns a run's id as people see it: its beginning.
@@ -19,7 +19,7 @@ func Short(id string) string { return id[:min(shortRun, len(id))] }
 func Local(at api.Time) string { return at.Std().Local().Format("2006-01-02 15:04:05 -07:00") }
 
 // held formats the reason why something is held, and the instant until which, if that is in the future. After it
-// something else may have gone first.
+// something else may have been left out first.
 func (d *drawing) held(h *api.Held) string {
 	why := screen.Clean(h.Why)
 	if h.Until > d.now {

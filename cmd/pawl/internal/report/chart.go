@@ -34,7 +34,7 @@ type chartRow struct {
 	Limits      []mark
 }
 
-// bar is a span of time: an attempt, the time it waited, the pause before it, or a step that has no attempts.
+// bar is a span of time: an attempt, its wait, the pause before it, or a step that has no attempts.
 type bar struct {
 	X, Y, Width, Height float64
 	Class, Title        string

@@ -49,7 +49,7 @@ func WriteJUnit(w io.Writer, r *api.Run, now api.Time) error {
 	for _, step := range r.Steps {
 		value := step.Kind == "" && step.Item != nil // an item of a loop
 		if step.Superseded || value || step.Kind == api.KindGroup && step.Items > 0 {
-			continue // its items stand for a step that has some
+			continue // the items of a step with forEach represent it
 		}
 		c := caseOf(r, step, now)
 		s.Tests++

@@ -1,5 +1,5 @@
 // Package report makes an HTML page of one run: how it ended, a timeline of all attempts, and why each ended as it did.
-// The page is one file. It loads nothing, has no script, and every value in it is escaped.
+// The page is one file. It loads nothing, has no script, and escapes every value.
 package report
 
 import (
@@ -27,7 +27,7 @@ const maxRows = 400
 // maxValue bounds a value on the page, in bytes.
 const maxValue = 64 << 10
 
-// view is what the page shows.
+// view is the content of the page.
 type view struct {
 	Title, Phase, Class, Took, Why string
 	Facts                          []fact
@@ -93,8 +93,8 @@ func saysOf(r *api.Run, now api.Time) string {
 	return screen.Clean(r.Says.Reads(now, screen.For))
 }
 
-// shown returns the steps on the page, in their order. Of very many, those that ended well are left out, the last
-// ones first.
+// shown returns the steps on the page, in their order. If there are very many, those that ended well are left out, the
+// last ones first.
 func shown(r *api.Run) []*api.Step {
 	left := countSteps(r) - maxRows
 	var out []*api.Step

@@ -6,7 +6,7 @@ import (
 	"github.com/clipperhouse/displaywidth"
 )
 
-// Style is how a span looks. Meaning never hangs on it alone: a line reads the same without colour.
+// Style is how a span looks. Colour is never the only sign: a line reads the same without it.
 type Style uint8
 
 // The styles.
@@ -57,7 +57,7 @@ func (l Line) Pad(width int) Line {
 	return l.Add(Plain, strings.Repeat(" ", max(width-l.Width(), 0)))
 }
 
-// Cut shortens the line to width cells; an ellipsis says that something is missing.
+// Cut shortens the line to width cells; an ellipsis shows that something was cut.
 func (l Line) Cut(width int) Line {
 	if l.Width() <= width {
 		return l

@@ -19,8 +19,8 @@ type Painter struct {
 // NewPainter paints on a terminal.
 func NewPainter(w io.Writer, color bool) *Painter { return &Painter{w: w, color: color} }
 
-// Paint shows the lines instead of those shown before. A screen of another width has moved the old ones: they are left
-// where they are and the block begins anew.
+// Paint shows the lines instead of those shown before. On a screen of another width the terminal has moved the old
+// lines: they stay where they are, and a new block begins.
 func (p *Painter) Paint(lines []Line, width int) error {
 	next := make([]string, len(lines))
 	for i, l := range lines {
@@ -96,7 +96,7 @@ func strip(line string) string {
 	return string(b)
 }
 
-// Forget leaves what is shown where it is; the next frame begins below it.
+// Forget leaves the shown lines where they are; the next frame begins below them.
 func (p *Painter) Forget() { p.shown = nil }
 
 // End shows the cursor again.

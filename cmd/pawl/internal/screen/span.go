@@ -13,7 +13,7 @@ func For(d time.Duration) string { return api.Length(d) }
 // Clock writes a duration that grows as one looks: always with both units, so that it keeps its width.
 func Clock(d time.Duration) string { return api.Digits(max(d, 0)) }
 
-// Left writes a countdown: rounded up, so that it does not say 0s while there is time, in steps of a tenth of a second
+// Left writes a countdown: rounded up, so that it does not show 0s while there is time, in steps of a tenth of a second
 // in the last ten seconds and of a second before.
 func Left(d time.Duration) string {
 	switch {

@@ -33,7 +33,7 @@ type Terminal struct {
 	resumed       chan struct{} // not nil after Ctrl-Z: nothing is drawn; closed once the process goes on
 }
 
-// OpenTerminal prepares a terminal. in may be nil: then there are no keys, and Ctrl-C stays a signal.
+// OpenTerminal prepares a terminal. If in is nil, there are no keys, and Ctrl-C stays a signal.
 func OpenTerminal(in, out *os.File, color bool) (*Terminal, error) {
 	t := &Terminal{
 		input: in != nil, keys: make(chan string, 16), resized: make(chan struct{}, 1), ready: make(chan struct{}),
@@ -101,7 +101,7 @@ func (t *Terminal) Paint(lines []Line) error {
 	return t.painter.Paint(lines, t.width)
 }
 
-// Close restores the terminal. It may be called more than once, by several goroutines, and where there is none.
+// Close restores the terminal. It may be called more than once, by several goroutines, and without a terminal.
 func (t *Terminal) Close() {
 	if t == nil {
 		return
@@ -178,7 +178,7 @@ func (t *Terminal) goOn() {
 	t.painter.Forget()
 }
 
-// continued is sent after somebody else has stopped and continued the process.
+// continued is sent after another process has stopped and continued this one.
 type continued struct{}
 
 // watchContinued notices that the process goes on after somebody else has stopped it, with kill -STOP for example. The
@@ -205,7 +205,7 @@ func (t *Terminal) watchContinued() {
 // setModes sets the terminal's modes again.
 func (t *Terminal) setModes() {
 	if t.program.ReleaseTerminal() == nil {
-		_ = t.program.RestoreTerminal() // then keys come after Enter only
+		_ = t.program.RestoreTerminal() // then keys arrive only after Enter
 	}
 }
 

@@ -15,7 +15,7 @@ type Row struct {
 	Number  int
 	At      time.Duration  // ready for a worker
 	Started *time.Duration // nil: never started
-	Ended   *time.Duration // nil: it does not end by itself
+	Ended   *time.Duration // nil if it does not end by itself
 	End     string         // outcome of the attempt
 	Never   bool           // the next attempt, which can never start
 }
@@ -26,11 +26,11 @@ type Mark struct {
 	At   time.Duration
 }
 
-// Plot is what is drawn.
+// Plot is the picture to draw.
 type Plot struct {
 	Rows  []Row
 	Marks []Mark
-	Until time.Duration // the step's end; 0: none
+	Until time.Duration // the step's end; 0 if there is none
 }
 
 const (
@@ -103,7 +103,7 @@ func (p Plot) horizon(marks []Mark) time.Duration {
 	return max(whole, time.Millisecond)
 }
 
-// axis writes round instants above the columns they stand for.
+// axis writes round instants above their columns.
 func (c canvas) axis() screen.Line {
 	text := []rune(strings.Repeat(" ", c.width+noteWidth))
 	next := 0

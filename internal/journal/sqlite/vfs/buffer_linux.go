@@ -11,10 +11,10 @@ import (
 const mostBuffered = 128<<10 - 1
 
 // buffer keeps back what SQLite writes to its log, until the log is synced: SQLite writes each page in two calls, and a
-// commit has many pages, one after the other. It lies within SQLite's object of the file, so all of it is C's memory.
+// commit has many pages, one after the other. It is within SQLite's object of the file, so all of it is C's memory.
 //
-// Nobody misses what is kept back. Other connections read the log only up to the last commit, and with synchronous=FULL
-// a commit is visible to them after its sync. The connection itself reads it through the same file.
+// Nothing depends on the writes that are kept back. Other connections read the log only up to the last commit, and with
+// synchronous=FULL a commit is visible to them after its sync. The connection itself reads it through the same file.
 type buffer struct {
 	data uintptr // memory for mostBuffered bytes; 0: none yet
 	from int64   // where the bytes belong in the file
@@ -33,8 +33,8 @@ type (
 func gather(m *sqlite3.Tsqlite3_io_methods, at uintptr) {
 	closeIt, read, write := Call[closeFile](m.FxClose), Call[transfer](m.FxRead), Call[transfer](m.FxWrite)
 	cut, sync, size := Call[truncate](m.FxTruncate), Call[syncFile](m.FxSync), Call[fileSize](m.FxFileSize)
-	// flush writes what is kept back. After an error that is not repeated: the commit fails, and SQLite writes the next
-	// one to the same place.
+	// flush writes the data that is kept back. After an error that is not repeated: the commit fails, and SQLite writes
+	// the next one to the same place.
 	flush := func(tls *libc.TLS, file uintptr) int32 {
 		b := (*buffer)(At(file + at))
 		n := b.n

@@ -15,7 +15,7 @@ func Pointer[F any](f F) uintptr {
 	return *(*uintptr)(unsafe.Pointer(&f))
 }
 
-// kept has the functions that SQLite knows. Go does not see that SQLite's memory points to them.
+// kept are the functions that SQLite has pointers to. Go does not see that SQLite's memory points to them.
 var kept sync.Map
 
 // Call returns the function behind such a pointer.

@@ -6,10 +6,10 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// The translated SQLite that this package was tested with. The package knows how that one keeps functions in tables of
-// C, which no interface promises. With any other, SQLite's own virtual file system is used, which is right but takes a
-// tenth more processor time a run, and 0.07 ms more a commit. Another version is written here once the tests of this
-// package and those of the failing disk pass with it.
+// The translated SQLite that this package was tested with. The package knows how that version keeps functions in tables
+// of C, which no interface promises. With any other, SQLite's own virtual file system is used, which is right but takes
+// a tenth more processor time a run, and 0.07 ms more a commit. Add another version here once the tests of this package
+// and those of the failing disk pass with it.
 const (
 	testedModule  = "modernc.org/sqlite"
 	testedRelease = "v1.61.1"
@@ -22,8 +22,8 @@ func tested() bool {
 	return sqlite3.SQLITE_VERSION_NUMBER == testedSQLite && hasTested(info)
 }
 
-// hasTested looks among the modules of a program. Programs of tests, and those of other build systems, do not know
-// their modules: of those only SQLite's own version is known.
+// hasTested looks among the modules of a program. Test programs, and those of other build systems, do not know their
+// modules: for them only SQLite's own version is known.
 func hasTested(info *debug.BuildInfo) bool {
 	if info == nil {
 		return true

@@ -14,8 +14,8 @@ const (
 )
 
 // Writer returns the name of the virtual file system to write a database with; empty: SQLite's default one. It is the
-// default one, except that what is written to the log goes to the system in few calls, and, over SQLite's own, that
-// files are synced with fdatasync. The database must be at synchronous=FULL, see [buffer].
+// default one, except that writes to the log go to the system in few calls, and, over SQLite's own, that files are
+// synced with fdatasync. The database must be at synchronous=FULL, see [buffer].
 func Writer() string {
 	if !tested() {
 		return ""
@@ -45,7 +45,7 @@ var systems = struct {
 	over map[uintptr]string
 }{over: map[uintptr]string{}}
 
-// register makes SQLite know our virtual file system over another one, and returns its name; empty: it failed.
+// register makes SQLite know our virtual file system over another one, and returns its name, empty if it failed.
 func register(tls *libc.TLS, below uintptr) string {
 	f := &files{vfs: below, methods: map[tableOf]uintptr{}}
 	real := (*sqlite3.Tsqlite3_vfs)(At(below))
@@ -82,7 +82,7 @@ type open = func(tls *libc.TLS, vfs, path, file uintptr, flags int32, outFlags u
 type files struct {
 	vfs       uintptr // the VFS below
 	realOpen  open
-	syncsData bool    // the files below are those of SQLite's own
+	syncsData bool    // the files below are SQLite's own
 	bufferAt  uintptr // where SQLite's object of a file has our buffer
 
 	mu      sync.Mutex

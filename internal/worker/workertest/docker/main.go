@@ -1,9 +1,9 @@
 //go:build unix
 
-// Command docker stands in for docker in tests: it takes the same arguments for what Pawl does, and keeps what it knows
-// of its containers in the folder $STANDIN_DIR. A container is a process of this machine, in a session of its own: it
-// goes on when the client dies, as with docker. It has the variables that it was given and no others. What is mounted
-// is found at its own place. Its command inside is what runs in a container of a real program.
+// Command docker stands in for docker in tests: it takes the arguments that Pawl uses, and keeps the state of its
+// containers in the folder $STANDIN_DIR. A container is a process of this machine, in a separate session: it goes on
+// when the client dies, as with docker. It has the variables that it was given and no others. What is mounted is found
+// at its own place. Its command inside plays what runs in a container of a real program.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// container is what the stand-in knows of one.
+// container is the stand-in's state of one.
 type container struct {
 	ID, Name    string
 	Labels, Env []string
@@ -69,7 +69,7 @@ func main() {
 	}
 }
 
-// inside says what a process in a container sees, and waits to be asked to stop if an argument says so.
+// inside prints what a process in a container sees, and waits to be asked to stop if an argument asks for that.
 func inside(args []string) {
 	asked := make(chan os.Signal, 1)
 	signals.Notify(asked, syscall.SIGTERM)
