@@ -14,13 +14,13 @@ import (
 const inlineFlow = `pawl: 1
 name: inline
 steps:
-  - {name: talk, exec: {shell: 'echo out; sleep 0.1; echo oops >&2; sleep 0.1; for i in 1 2 3; do echo "line $i"; done'}}
+  - {name: talk, exec: {shell: 'echo out; sleep 0.1; echo oops >&2; sleep 0.1; printf "line %s\n" 1 2 3'}}
   - {name: below, needs: [talk], flow: inner}
   - {name: each, needs: [below], forEach: "${{ input.items }}", noop: {}}
 `
 
-// TestPageInline checks that lines of a log have their stream and an address, that the steps of a child run unfold below
-// the step that has started it, and that the items of a long list come when one looks at them.
+// TestPageInline checks that lines of a log have their stream and an address, that the steps of a child run unfold
+// below the step that has started it, and that the items of a long list come when one looks at them.
 func TestPageInline(t *testing.T) {
 	nightly.Only(t, "a browser of its own")
 	t.Parallel()

@@ -44,8 +44,8 @@ func (s *Server) scheduleRoutes(a huma.API) {
 			return body(firings{all}, err)
 		})
 	op = under(api.RoleRead, "GET", "/firings", "getFirings", "schedules", "Show what all schedules start in a week")
-	op.Description = "The firings of seven days, hour by hour, by what became of them: those that started a run, those " +
-		"that were missed, and those to come."
+	op.Description = "The firings of seven days, hour by hour, by what became of them: those that started a run, " +
+		"those that were missed, and those to come."
 	huma.Register(a, op, func(ctx context.Context, in *struct {
 		From instant `query:"from" doc:"The beginning of the week; default three days before today, in UTC."`
 	},
