@@ -126,7 +126,7 @@ type RunRules struct {
 	Execution *policy.Limit // the limit of a chain of runs
 	Run       *policy.Limit // the limit of one run
 	Deadline  *policy.Limit // an instant that the chain does not live past
-	// Follows is as Definition.Follows, for runs with that input, where bodies are asked in writing. The first run begins
+	// Follows is as Definition.Follows, for runs with that input whose body is asked in writing. The first run begins
 	// with the first firing.
 	Follows func(firing, began, now Time) Time
 	// Compensation is how long a body may take that was asked to stop; zero: a minute.
