@@ -16,8 +16,8 @@ import (
 // --server, and for any HTTP client. It answers at /api/v1, /openapi.json, /docs, /livez, /readyz and /version, so it
 // is for the root of a server.
 //
-// allow decides who may do what a request asks for. nil: everyone who reaches this machine as localhost may, so listen on
-// 127.0.0.1 only. It panics if nobody has opened the engine, as http.Handle does for a handler that is nil.
+// allow decides who may do what a request asks for. nil: everyone who reaches this machine as localhost may, so listen
+// on 127.0.0.1 only. Handler panics if nobody has opened the engine, as http.Handle does for a handler that is nil.
 func Handler(e *pawl.Engine, allow func(r *http.Request) bool) http.Handler {
 	if e == nil || e.Client == nil {
 		panic("pawlhttp: the engine is nil, or nobody has opened it: use pawl.Open")

@@ -23,7 +23,7 @@ func (a scheduleVerbs) scheduleCommand() *cobra.Command {
 			"A flow with a cron has one (pawl run FILE, pawl server FOLDER); Go programs make theirs with\n"+
 			"EnsureSchedule. Each firing starts a run of its own, which is operated on like any other:\n"+
 			"pawl run list --schedule NAME.",
-		a.scheduleListCommand(), a.scheduleShowCommand(), a.scheduleNextCommand(),
+		a.scheduleListCommand(), a.scheduleShowCommand(), a.scheduleWeekCommand(), a.scheduleNextCommand(),
 		a.scheduleVerbCommand(schedule.OpPause, "Start no runs until it is resumed; say why with --reason"),
 		a.scheduleVerbCommand(schedule.OpResume, "Let a schedule go on with its next firing"),
 		a.scheduleVerbCommand(schedule.OpTrigger, "Start a run now, also while the schedule is paused"),
@@ -167,6 +167,67 @@ func (a scheduleVerbs) listSchedules(ctx context.Context, svc api.Service) error
 	return a.table([]string{"NAME", "WORKFLOW", "SCHEDULE", "NEXT", "LAST", "FIRED", "MISSED"}, cells)
 }
 
+func (a scheduleVerbs) scheduleWeekCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "week", Short: "Show what all schedules start in a week", Args: cobra.NoArgs,
+		Long: "Shows the firings from three days ago to three days ahead, by day in UTC: ✓ started a run that " +
+			"succeeded, ✗ one that failed, ▶ one that is open, ! started none, · is to come.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.reading(cmd.Context(), a.week)
+		},
+	}
+}
+
+// week prints the firings of a week.
+func (a scheduleVerbs) week(ctx context.Context, svc api.Service) error {
+	now := a.runsNow(ctx)
+	from := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -3)
+	w, err := schedules.WeekFrom(ctx, svc, from, now)
+	if err != nil {
+		return err
+	}
+	if a.structured() {
+		return a.print(w)
+	}
+	if len(w.Schedules) == 0 {
+		a.say("There is no schedule.")
+		return nil
+	}
+	head := []string{"NAME"}
+	for day := range 7 {
+		head = append(head, strings.ToUpper(from.AddDate(0, 0, day).Format("Mon 2")))
+	}
+	cells := make([][]string, len(w.Schedules))
+	for i, s := range w.Schedules {
+		cells[i] = append([]string{screen.Clean(s.Schedule)}, daysOf(&s, from)...)
+	}
+	return a.table(head, cells)
+}
+
+// daysOf counts the firings of a week by day: ✓23 ✗1.
+func daysOf(s *schedules.InWeek, from time.Time) []string {
+	var days [7]schedules.Hour
+	for _, h := range s.Hours {
+		d := &days[min(max(int(h.At.Std().Sub(from)/(24*time.Hour)), 0), 6)]
+		d.Succeeded, d.Failed, d.Running = d.Succeeded+h.Succeeded, d.Failed+h.Failed, d.Running+h.Running
+		d.Missed, d.Coming = d.Missed+h.Missed, d.Coming+h.Coming
+	}
+	out := make([]string, len(days))
+	for i, d := range days {
+		var parts []string
+		for _, p := range []struct {
+			sign string
+			n    int
+		}{{"✓", d.Succeeded}, {"✗", d.Failed}, {"▶", d.Running}, {"!", d.Missed}, {"·", d.Coming}} {
+			if p.n > 0 {
+				parts = append(parts, p.sign+strconv.Itoa(p.n))
+			}
+		}
+		out[i] = strings.Join(parts, " ")
+	}
+	return out
+}
+
 func (a scheduleVerbs) scheduleShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show NAME", Short: "Show a schedule: its firings, and what it missed", Args: cobra.ExactArgs(1),
@@ -270,7 +331,7 @@ func (a scheduleVerbs) showSchedule(s *schedules.Schedule, now api.Time) {
 func missedReason(reason, note string) string {
 	switch reason {
 	case schedule.MissedLate:
-		return "nobody was there to start it within the catch-up window"
+		return "no engine was there to start it within the catch-up window"
 	case schedule.MissedPaused:
 		return "the schedule was paused"
 	case schedule.MissedOverlap:

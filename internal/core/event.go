@@ -127,7 +127,7 @@ func stamp(at Time) string {
 	return at.String()
 }
 
-// payload makes bytes fit for JSON; what is no JSON becomes a text.
+// payload makes bytes fit for JSON; bytes that are not JSON become a text.
 func payload(b []byte) json.RawMessage {
 	if len(b) == 0 || utf8.Valid(b) && json.Valid(b) {
 		return b

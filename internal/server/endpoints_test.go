@@ -365,7 +365,8 @@ func TestEveryEndpointIsCalled(t *testing.T) {
 		r.raw("POST", "/api/v1/bulk/pause", `{"query":{"workflow":"order"},"dryRun":true}`)
 		r.raw("POST", "/api/v1/flows/validate", `{"text":"pawl: 1"}`)
 		for _, path := range []string{
-			"/api/v1/schedules", "/api/v1/caller", "/api/v1/histogram", "/api/v1/suggest", "/livez", "/version",
+			"/api/v1/schedules", "/api/v1/firings?from=2026-01-02T00:00:00.000Z", "/api/v1/caller",
+			"/api/v1/histogram", "/api/v1/suggest", "/livez", "/version",
 		} {
 			r.raw("GET", path, "")
 		}

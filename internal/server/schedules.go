@@ -43,6 +43,19 @@ func (s *Server) scheduleRoutes(a huma.API) {
 			all, err := schedules.Next(ctx, s.cfg.Service, in.Schedule, in.N, s.now())
 			return body(firings{all}, err)
 		})
+	op = under(api.RoleRead, "GET", "/firings", "getFirings", "schedules", "Show what all schedules start in a week")
+	op.Description = "The firings of seven days, hour by hour, by what became of them: those that started a run, " +
+		"those that were missed, and those to come."
+	huma.Register(a, op, func(ctx context.Context, in *struct {
+		From instant `query:"from" doc:"The beginning of the week; default three days before today, in UTC."`
+	},
+	) (*answered[schedules.Week], error) {
+		from := in.From.Std()
+		if in.From.Time == 0 {
+			from = s.now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -3)
+		}
+		return body(schedules.WeekFrom(ctx, s.cfg.Service, from, s.now()))
+	})
 	for verb, summary := range map[string]string{
 		"pause":    "Start no runs until it is resumed",
 		"resume":   "Go on with the next firing",

@@ -202,7 +202,7 @@ func (t *Trail) step(s *core.Step, now core.Time) *api.Step {
 		Attempt: s.Attempt, MaxAttempts: maxAttempts(s), Counted: s.Counted, Lost: s.Lost,
 		Stopping: s.Stopping, Kept: s.Kept,
 		ScheduleToClose: api.Time(s.ScheduleToClose), Deadline: api.Time(s.Deadline), Deadlines: stepDeadlines(s),
-		Failure: s.Failure, Output: payload(t.Run.Attached().ShownValue(s.Output)), Child: runText(s.Child),
+		Failure: s.Failure, Output: payload(t.Run.Attached().ShownValue(s.Output)), Child: runText(t.LastChild(s.ID)),
 		Superseded: s.Dropped, Hook: s.Spec.Hook, AgainAt: t.again[s.ID].at,
 		Attempts: append([]api.Attempt{}, t.Attempts(s.ID)...),
 	}

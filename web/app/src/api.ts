@@ -36,6 +36,8 @@ export type Overview = Schemas["Overview"];
 export type Sample = Schemas["Sample"];
 export type Suggestion = Schemas["Suggestion"];
 export type Due = Schemas["Due"];
+export type InWeek = Schemas["InWeek"];
+export type Hour = Schemas["Hour"];
 export type QueueReport = Schemas["QueueReport"];
 export type TaskQueue = Schemas["TaskQueue"];
 export type LimitUse = Schemas["LimitUse"];
@@ -242,6 +244,7 @@ export const getQueues = () => ask<QueueReport>("/queues");
 export const getAttention = () => ask<Schemas["Attention"]>("/attention");
 export const getOverview = (over: string) => ask<Overview>(`/overview?over=${over}`);
 export const listSchedules = async () => (await ask<Schemas["ScheduleList"]>("/schedules")).schedules ?? [];
+export const getFirings = (from: string) => ask<Schemas["Week"]>(`/firings?from=${from}`);
 export const nextFirings = async (name: string, n: number) =>
   (await ask<Schemas["Firings"]>(`/schedules/${encodeURIComponent(name)}/next?n=${n}`)).firings ?? [];
 export const changeSchedule = (name: string, what: string) => post<void>(`/schedules/${encodeURIComponent(name)}/${what}`, { actor: "page" });

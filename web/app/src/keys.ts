@@ -14,7 +14,8 @@ let page: { current: Taker } | null = null; // null: none is there yet
 let waiting: KeyboardEvent[] = [];
 let replaying = false;
 
-effect(() => { void place.value; waiting = []; }); // they were meant for what was shown
+// They were meant for what was shown, unless one of them has led elsewhere: those behind it are meant for that.
+effect(() => { void place.value; if (!replaying) waiting = []; });
 
 addEventListener("keydown", (e) => {
   if (elsewhere(e)) return;
@@ -30,7 +31,7 @@ function replay(): void {
   const form = document.querySelector<HTMLFormElement>("dialog[open] form");
   if (form && e.key === "Enter") form.requestSubmit();
   else if (!page?.current(e) && e.key === "Enter" && document.activeElement instanceof HTMLElement) document.activeElement.click();
-  setTimeout(replay);
+  requestAnimationFrame(() => setTimeout(replay));
 }
 
 // usePageKeys takes the keys of a page as soon as it is ready for them.

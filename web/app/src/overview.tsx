@@ -42,15 +42,16 @@ function Tiles({ o, words }: { o: Overview; words: string }) {
   const retrying = (o.flows ?? []).filter((f) => f.retrying).map((f) => `${f.workflow} ${f.retrying}`);
   const lengths = (of: (s: Sample) => string | undefined) => many.map((s) => Math.log1p(readLength(of(s)) || 0));
   const told = (text: string | undefined) => length(readLength(text)) || "–";
-  const late = parse(since) - parse(from) > readLength(each) ? <> since <Time at={since} ago /></> : null; // what is not in the runs
+  // What is not in the runs is there since the counting began.
+  const late = parse(since) - parse(from) > readLength(each) ? <>counted since <Time at={since} /></> : null;
   return (
     <div class="figures">
       <Tile name="Started" figure={count(all.started)} beside={`in ${words}`} tone="run" bars={many.map((s) => s.started)} of={`runs started, each bar ${each}`} below={`each bar ${length(readLength(each))}`} />
       <Tile name="Failed or timed out" figure={count(all.failed)} beside={all.started > 0 ? `${(all.failed / all.started * 100).toFixed(1)} %` : ""} tone={all.failed > 0 ? "bad" : "hold"}
         bars={many.map((s) => s.failed)} of="runs failed" below={all.failed > 0 ? "by when they failed" : "none"} />
-      <Tile name="Retries" figure={count(all.retries)} beside={<>{count(o.retrying)} runs retry now{late}</>} tone={o.retrying > 0 ? "warn" : "hold"} bars={many.map((s) => s.retries)} of="retries" below={retrying.slice(0, 3).join(" · ") || "no run is tried again"} />
+      <Tile name="Retries" figure={count(all.retries)} beside={late} tone={o.retrying > 0 ? "warn" : "hold"} bars={many.map((s) => s.retries)} of="retries" below={retrying.length > 0 ? `now ${retrying.slice(0, 3).join(" · ")}` : "no run is tried again now"} />
       <Tile name="Run time, p95" figure={told(all.runP95)} beside={o.all.p50 ? `p50 ${length(readLength(o.all.p50))}` : ""} tone="wait" bars={lengths((s) => s.runP95)} of="how long runs took, as powers" below={slowest(o)} />
-      <Tile name="Wait for a worker, p95" figure={told(all.waitP95)} beside={<>{count(o.queued)} wait now{late}</>} tone={o.queued > 0 ? "warn" : "hold"} bars={lengths((s) => s.waitP95)} of="how long attempts waited, as powers" below={all.late ? `timers at most ${length(readLength(all.late))} late` : "no timer was late"} />
+      <Tile name="Wait for a worker, p95" figure={told(all.waitP95)} beside={late} tone={o.queued > 0 ? "warn" : "hold"} bars={lengths((s) => s.waitP95)} of="how long attempts waited, as powers" below={[o.queued > 0 ? `${count(o.queued)} wait now` : "", all.late ? `timers at most ${length(readLength(all.late))} late` : "no timer was late"].filter(Boolean).join(" · ")} />
     </div>
   );
 }

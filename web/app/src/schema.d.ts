@@ -336,6 +336,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/firings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what all schedules start in a week
+         * @description The firings of seven days, hour by hour, by what became of them: those that started a run, those that were missed, and those to come.
+         */
+        get: operations["getFirings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/flows": {
         parameters: {
             query?: never;
@@ -2397,6 +2417,31 @@ export interface components {
             parts: components["schemas"]["Figures"][] | null;
             to: string;
         };
+        Hour: {
+            /** @description The hour's beginning. */
+            at: string;
+            /** Format: int64 */
+            coming?: number;
+            /** Format: int64 */
+            failed?: number;
+            /** Format: int64 */
+            missed?: number;
+            /** @description The run, where there is one alone. */
+            run?: string;
+            /** Format: int64 */
+            running?: number;
+            /** Format: int64 */
+            succeeded?: number;
+            /** @description The reason for which firings were missed. */
+            why?: string;
+        };
+        InWeek: {
+            /** @description Those in which something fires, the first one first. */
+            hours: components["schemas"]["Hour"][] | null;
+            /** @description It fires so often that not all of it is here. */
+            more?: boolean;
+            schedule: string;
+        };
         ItemPage: {
             items: components["schemas"]["Step"][] | null;
             /**
@@ -3381,6 +3426,12 @@ export interface components {
             url: string;
             workflows?: string[] | null;
         };
+        Week: {
+            from: string;
+            /** @description Those that are open, at most 100. */
+            schedules: components["schemas"]["InWeek"][] | null;
+            to: string;
+        };
         Words: {
             message?: string;
             /** Format: int64 */
@@ -4065,6 +4116,38 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": components["schemas"]["Change"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getFirings: {
+        parameters: {
+            query?: {
+                /** @description The beginning of the week; default three days before today, in UTC. */
+                from?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Week"];
                 };
             };
             /** @description Error */

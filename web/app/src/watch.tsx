@@ -5,6 +5,7 @@ import { useAsked } from "./asked.ts";
 import type { RunSummary, Schedule } from "./api.ts";
 import { changeSchedule, listRuns, listSchedules } from "./api.ts";
 import { Calendar } from "./calendar.tsx";
+import { Week } from "./week.tsx";
 import { Chip, Link, Problem, Ticking, Time } from "./parts.tsx";
 import { Needs } from "./signin.tsx";
 import { now } from "./state.ts";
@@ -68,6 +69,7 @@ export function Schedules() {
     <main>
       <h1>Schedules</h1>
       <Problem error={error} />
+      {all.length > 0 ? <Week /> : null}
       {!got ? null : all.length === 0 ? <div class="empty"><p>There are no schedules. A flow has one that says <code>cron: "0 6 * * *"</code>, and a Go program makes one:</p><pre>{'w.EnsureSchedule(ctx, eng, "nightly", client.Schedule{Cron: "0 6 * * *"}, input)'}</pre></div>
         : all.map((s) => <ScheduleOf key={s.name} s={s} again={again} alone={all.length === 1} />)}
     </main>

@@ -41,7 +41,7 @@ func (d *drawing) step(r *api.Run, s *api.Step, items []*api.Step, name, depth i
 		}
 	}
 	d.items(r, items, name, depth+1)
-	if child := d.view.Children[s.Child]; child != nil && depth < 4 {
+	if child := d.view.Children[s.Child]; child != nil && depth < 4 && !s.Phase.Closed() {
 		d.run(child, depth+1)
 	}
 }
