@@ -30,7 +30,7 @@ type Explanation struct {
 	Held                     string    // the limit of its queue that holds it, in a sentence
 	HeldUntil                time.Time // no sooner does it begin; zero: when another run ends
 	PausedAt                 time.Time
-	Wake                     time.Time             // when it next does something by itself
+	Wake                     time.Time             // when it next does something on its own
 	Deadlines                []DeadlineExplanation // its own, with where they were set
 	Binding                  *DeadlineExplanation  // the one that ends it first; nil: none, or its clock stands still
 	CancelAsked              bool

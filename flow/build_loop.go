@@ -23,8 +23,8 @@ func (b *builder) loops() {
 		case !known:
 			b.stepFail(s.each, nearest.Hint(s.Each, b.def.language.Steps()), "there is no loop %q", s.Each)
 		case !plans[def].isLoop:
-			b.stepFail(s.each, "give what it does to a step of its own", "%q is no loop: a loop has forEach and does "+
-				"nothing itself", s.Each)
+			b.stepFail(s.each, "give what it does to a step of its own", "%q is not a loop: a loop has forEach "+
+				"and does nothing itself", s.Each)
 		case hasList(s) && s.Action != nil:
 			b.stepFail(s.each, "give what it does to a step of its own", "a step with each and forEach is a loop in "+
 				"the loop, and does nothing itself")

@@ -96,7 +96,7 @@ func (c *Cron) Spec() schedule.Spec {
 	return s
 }
 
-// cron checks when runs begin by themselves, and compiles when run after run of a chain does.
+// cron checks when runs begin on their own, and compiles when run after run of a chain begins.
 func (b *builder) cron() {
 	if b.doc.StartDelay < 0 {
 		b.Fail(tree.Pos{}, "", "startDelay is negative")

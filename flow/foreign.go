@@ -82,7 +82,7 @@ func foreignKey(key string, known []string) string {
 	case contains(known, "cron") && contains(zoneKeys, key):
 		return "write cron: {schedule: …, zone: …}"
 	case slices.Equal(known, waitKeys) && key == "timeout":
-		return "timeout stands beside wait, not in it"
+		return "write timeout beside wait, not in it"
 	case contains(known, "exec") && contains(execKeys, inExec) && inExec != "container":
 		return inExec + " belongs in exec: {" + inExec + ": …}"
 	case contains(known, "exec") && (key == "image" || key == "container"):

@@ -107,7 +107,7 @@ func (p *parsing) noticeKinds(n *tree.Node) []string {
 	return out
 }
 
-// encodeNotify leaves out the names that the entries have by themselves.
+// encodeNotify leaves out the default names of the entries.
 func encodeNotify(entries []*Notify) tree.Value {
 	if len(entries) == 0 {
 		return tree.Value{}

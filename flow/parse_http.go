@@ -72,7 +72,7 @@ func (p *parsing) expect(n *tree.Node) tree.Value {
 // methods are those that a misspelt method may mean. Servers may know others.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"}
 
-// method checks a method that is no expression.
+// method checks a method that is not an expression.
 func (p *parsing) method(n *tree.Node) {
 	if n == nil || n.Kind == tree.Null || n.Kind == tree.List || n.Kind == tree.Mapping {
 		return

@@ -131,7 +131,7 @@ func (p *parsing) withoutEffect(n *tree.Node, s *Step) {
 	}
 	for _, key := range []string{"queue", "priority", "key"} {
 		if v := n.Get(key); v != nil && v.Kind != tree.Null {
-			p.Fail(n.Key(key), "leave it out", "%s is no task of a worker, so %s has no effect", what, key)
+			p.Fail(n.Key(key), "leave it out", "%s is not a task of a worker, so %s has no effect", what, key)
 		}
 	}
 }

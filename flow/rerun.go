@@ -69,17 +69,25 @@ func Rerun(doc *Document, old *core.Run, steps []string, from bool) ([]core.Kept
 		default:
 			keep = isKept(s) && !whole[group] && !items[s.Key()]
 		}
-		if keep {
-			kept = append(kept, core.Kept{
-				Def: ordinal, Name: s.Spec.Name, Item: s.Item, Phase: s.Phase,
-				Output: s.Output, Actor: core.SentBy(old, s.ID), Failure: s.Failure, Group: groups[group],
-			})
+		if !keep {
+			continue
 		}
-		if keep && s.Item < 0 {
-			groups[ordinal] = len(kept)
+		kept = append(kept, keptOf(old, s, ordinal))
+		if last := len(kept); s.Item >= 0 {
+			kept[last-1].Group = groups[group]
+		} else {
+			groups[ordinal] = last
 		}
 	}
 	return kept, nil
+}
+
+// keptOf returns the result of a step, to be kept.
+func keptOf(old *core.Run, s *core.Step, ordinal int32) core.Kept {
+	return core.Kept{
+		Def: ordinal, Name: s.Spec.Name, Item: s.Item, Phase: s.Phase, Output: s.Output,
+		Actor: core.SentBy(old, s.ID), Failure: s.Failure,
+	}
 }
 
 // wholeLoops marks all steps of a loop if any part of it is repeated or did not end well, because the steps of a loop

@@ -56,7 +56,7 @@ func (o *Outbox) listen(ctx context.Context) {
 			pause = listenPause
 		}
 		if ctx.Err() == nil {
-			o.log.Warn("the relay of the outbox does not hear of new messages for now: it looks at its interval",
+			o.log.Warn("the relay of the outbox is not notified of new messages for now: it looks at its interval",
 				"interval", o.every, "again", pause, "error", err)
 		}
 		select {

@@ -44,7 +44,7 @@ func newMetrics(m metric.Meter) (*metrics, error) {
 		{&out.runDuration, "pawl.run.duration", "From the start of a run to its end"},
 		{&out.attemptDuration, "pawl.attempt.duration", "From the start of an attempt to its end"},
 		{&out.attemptWait, "pawl.attempt.wait", "How long an attempt waited for a worker"},
-		{&out.lateness, "pawl.timer.lateness", "How late what was due was dealt with"},
+		{&out.lateness, "pawl.timer.lateness", "How late due work was handled"},
 		{&out.commitDuration, "pawl.commit.duration", "How long the journal took for a batch"},
 	} {
 		var err error

@@ -161,7 +161,7 @@ func parseRate(text string) (Rate, error) {
 	count, per, ok := strings.Cut(text, "/")
 	n, err := strconv.Atoi(strings.TrimSpace(count))
 	if !ok || err != nil {
-		return Rate{}, fmt.Errorf("%q is no rate: write a number and a time, such as 10/1s or 100/1m", text)
+		return Rate{}, fmt.Errorf("%q is not a rate: write a number and a time, such as 10/1s or 100/1m", text)
 	}
 	if per = strings.TrimSpace(per); per != "" && (per[0] < '0' || per[0] > '9') {
 		per = "1" + per

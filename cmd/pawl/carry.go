@@ -46,7 +46,7 @@ func (a *app) carry(ctx context.Context, m *machine, ids []string, how telling) 
 			os.Exit(exitCancelled)
 		}
 	}()
-	ended := m.Err() // the engine by itself: err says why
+	ended := m.Err() // the engine on its own: err is the reason
 	closeErr := m.close()
 	signal.Stop(impatient)
 	close(impatient)

@@ -154,7 +154,7 @@ Steps that the old owner executes are stopped, and start again with the new one.
 			partition, err := strconv.Atoi(args[0])
 			switch {
 			case err != nil || partition < 0:
-				return usage("%q is no partition: write its number, as pawl cluster status does", args[0])
+				return usage("%q is not a partition: write its number, as pawl cluster status does", args[0])
 			case undo == (len(args) == 2):
 				return usage("name the node that should have partition %d, or write --undo", partition)
 			}

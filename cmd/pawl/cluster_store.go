@@ -35,9 +35,9 @@ else, so restore it from a backup.`,
 				case err != nil:
 					return err
 				case gone:
-					a.say("%s is no store any more, and kept no partitions", args[0])
+					a.say("%s is no longer a store, and kept no partitions", args[0])
 				default:
-					a.say("%s keeps no partitions any more; its schema can be dropped in a minute", args[0])
+					a.say("%s no longer keeps partitions; its schema can be dropped in a minute", args[0])
 				}
 				return nil
 			})
@@ -116,7 +116,7 @@ moves the partition itself.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			partition, err := strconv.Atoi(args[0])
 			if err != nil || partition < 0 {
-				return usage("%q is no partition: write its number, as pawl cluster store list does", args[0])
+				return usage("%q is not a partition: write its number, as pawl cluster store list does", args[0])
 			}
 			return a.withCluster(cmd.Context(), journal.Open, func(nodes api.Cluster) error {
 				err := nodes.MoveToStore(cmd.Context(), api.StoreMove{Partition: partition, Store: args[1]})

@@ -140,7 +140,7 @@ func (a serverVerbs) tellServing(ctx context.Context, m *machine, address string
 		a.say("workers and clients of Temporal's SDKs at %s", a.temporal)
 	}
 	if m.clock != nil {
-		a.say("time stands at %s; pawl time moves it", m.clock.Now())
+		a.say("time is stopped at %s; pawl time moves it", m.clock.Now())
 	}
 	a.say("up to %d processes of steps run at once (--processes)", a.processes())
 	if a.folder.Path() != "" {

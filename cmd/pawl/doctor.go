@@ -71,7 +71,7 @@ database.`,
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&repair, "repair", false, "make anew what can be computed from histories")
+	cmd.Flags().BoolVar(&repair, "repair", false, "compute again what follows from histories")
 	return cmd
 }
 

@@ -68,7 +68,7 @@ func (a *app) find(ctx context.Context, w operation) (t target, err error) {
 			return err
 		}
 		t.id = r.Run
-		a.told[r.Run] = r.Events // earlier events are not told again
+		a.told[r.Run] = r.Events // earlier events are not printed again
 		err = a.carriedHere(ctx, svc, r)
 		if errors.As(err, new(*workflows.ReadOnlyError)) && !w.follow {
 			t.program, err = err, nil

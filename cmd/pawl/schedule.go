@@ -331,7 +331,7 @@ func (a scheduleVerbs) showSchedule(s *schedules.Schedule, now api.Time) {
 func missedReason(reason, note string) string {
 	switch reason {
 	case schedule.MissedLate:
-		return "nobody was there to start it within the catch-up window"
+		return "no engine was there to start it within the catch-up window"
 	case schedule.MissedPaused:
 		return "the schedule was paused"
 	case schedule.MissedOverlap:

@@ -87,7 +87,7 @@ func (a runVerbs) runSchedule(
 	return a.carry(ctx, m, ids, how)
 }
 
-// triggered waits for the run that a schedule was told to begin, and returns its id; empty: it has not begun in time.
+// triggered waits for the run that a schedule was told to begin, and returns its id, empty if it has not begun in time.
 func (a runVerbs) triggered(ctx context.Context, svc api.Service, workflowID string) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

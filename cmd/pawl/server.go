@@ -454,7 +454,7 @@ func (s *signing) prepare(ctx context.Context, g *guarding) error {
 	if s.config.URL == "" {
 		for _, name := range []string{"oidc-client-id", "oidc-client-secret-file", "oidc-audience", "oidc-role"} {
 			if f := g.cmd.Flags().Lookup(name); f.Changed {
-				return usage("--%s is said, and --%s is missing: it is the address of the issuer", name, oidcIssuerFlag)
+				return usage("--%s is given, and --%s is missing: it is the issuer's address", name, oidcIssuerFlag)
 			}
 		}
 		return nil

@@ -77,7 +77,7 @@ func (a serverVerbs) besides(ctx context.Context, http net.Listener) (listeners,
 	return listeners{http, sdks}, nil
 }
 
-// serve answers what comes to the listeners.
+// serve serves the connections of the listeners.
 func (m *machine) serve(l listeners) {
 	m.Listen(l.http, nil)
 	if l.sdks != nil {

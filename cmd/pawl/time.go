@@ -97,7 +97,7 @@ func (a timeVerbs) withClock(ctx context.Context, fn func(context.Context, api.C
 		a.say("nothing happens by itself any more")
 	}
 	if st.Live > 0 {
-		a.say("%s executing; the clock stands meanwhile", count(st.Live, "attempt"))
+		a.say("%s executing; the clock is stopped meanwhile", count(st.Live, "attempt"))
 	}
 	if st.More {
 		a.say("the bound was reached: more is to come")

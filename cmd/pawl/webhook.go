@@ -378,8 +378,8 @@ func allowedAddresses(texts []string) ([]netip.Prefix, error) {
 			p, err = netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()), nil
 		}
 		if err != nil {
-			return nil, usage("--webhook-allow %q is no address and no network; write it as 10.1.0.0/16 or 127.0.0.1",
-				text)
+			return nil, usage("--webhook-allow %q is neither an address nor a network; "+
+				"write it as 10.1.0.0/16 or 127.0.0.1", text)
 		}
 		all = append(all, p)
 	}

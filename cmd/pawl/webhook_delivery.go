@@ -148,7 +148,7 @@ func (a webhookVerbs) webhookReplayCommand() *cobra.Command {
 	var r api.ReplayRequest
 	var since string
 	cmd := &cobra.Command{
-		Use: "replay NAME [DELIVERY]", Short: "Send a delivery once more, or all that failed",
+		Use: "replay NAME [DELIVERY]", Short: "Send a delivery again, or all that failed",
 		Args:    cobra.RangeArgs(1, 2),
 		Long:    "The message has the same webhook-id as before, so that a receiver can tell that it has it.",
 		Example: "  pawl webhook replay ops --failed --since 2d",
@@ -190,7 +190,7 @@ func plural(n int, one, many string) string {
 
 func (a webhookVerbs) webhookTestCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "test NAME", Short: "Send a test message and tell how that went", Args: cobra.ExactArgs(1),
+		Use: "test NAME", Short: "Send a test message and show the result", Args: cobra.ExactArgs(1),
 		Long: "The message has the type webhook.test. It is sent once.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withWebhooks(cmd.Context(), func(hooks api.Webhooks) error {

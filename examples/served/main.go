@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string) error {
 func place(ctx context.Context, server, token, text string) error {
 	parcels := 0
 	if _, err := fmt.Sscan(text, &parcels); err != nil {
-		return fmt.Errorf("%q is no number of parcels", text)
+		return fmt.Errorf("%q is not a number of parcels", text)
 	}
 	c, err := pawlhttp.Connect(server, pawlhttp.ClientConfig{Token: token})
 	if err != nil {

@@ -38,7 +38,7 @@ const (
 	EventAttentionCleared = "attention.cleared"
 )
 
-// AttentionEvent is what such a message tells.
+// AttentionEvent is the content of such a message.
 type AttentionEvent struct {
 	Concern
 	Since Time `json:"since" doc:"When it was raised."`

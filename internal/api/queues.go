@@ -58,7 +58,7 @@ type LimitUse struct {
 	Says    Saying       `json:"says" doc:"How it stands, in a sentence."`
 }
 
-// UseOf is one limit, and what of it is used. Of limits for each key only the limit is told.
+// UseOf is one limit, and what of it is used. For limits for each key, only the limit is shown.
 type UseOf struct {
 	Limit string   `json:"limit" enum:"concurrency,rate,retries,per_key,key_rate"`
 	Most  int      `json:"most"`

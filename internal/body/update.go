@@ -20,7 +20,7 @@ const acceptedKept = 1000
 
 func (u *Update) is(other *Update) bool { return u.Name == other.Name && u.ID == other.ID }
 
-// Refusal says that a body does not accept an update.
+// Refusal means that a body does not accept an update.
 type Refusal struct {
 	Update  *Update
 	Failure *policy.Failure

@@ -15,15 +15,15 @@ import (
 
 // Storage keeps the table of nodes.
 type Storage interface {
-	// Beat says that a node is alive. Its Since, Alive and Leaving do not matter: others may have asked it to leave,
+	// Beat reports that a node is alive. Its Since, Alive and Leaving do not matter: others may have asked it to leave,
 	// which Beat returns. A node that was removed is there again.
 	Beat(ctx context.Context, n Node) error
 	// Snapshot returns all nodes with a sign of life within the time, or which own something, and all partitions.
 	Snapshot(ctx context.Context) (Snapshot, error)
-	// Ask says that a node should leave, or should no longer. It returns false if there is no such node.
+	// Ask asks a node to leave, or takes that back. It returns false if there is no such node.
 	Ask(ctx context.Context, node string, leave bool) (bool, error)
-	// Pin says that a partition should be with a node, as long as that is in the table. It returns false if there is no
-	// such node.
+	// Pin asks for a partition to be with a node, as long as that is in the table. It returns false if there is no such
+	// node.
 	Pin(ctx context.Context, partition int, node string) (bool, error)
 	// Unpin takes that back. It returns false if nothing was said.
 	Unpin(ctx context.Context, partition int) (bool, error)
@@ -57,8 +57,8 @@ type Config struct {
 	Every time.Duration
 	// Moved is called after this node has given partitions back, so that others can be told to look. Default: none.
 	Moved func(ctx context.Context, s Snapshot)
-	// Drained reports whether another table of nodes says that this one should leave. A change of that is passed on to
-	// the own table. Default: there is none.
+	// Drained reports whether another table of nodes asks this one to leave. A change of that is passed on to the own
+	// table. Default: there is none.
 	Drained func() bool
 	Log     *slog.Logger
 }
@@ -262,7 +262,7 @@ func (m *Member) Round(ctx context.Context) error {
 	return nil
 }
 
-// tellSilent logs which stores do not answer any more, or do again.
+// tellSilent logs which stores no longer answer, or do again.
 func (m *Member) tellSilent(s Snapshot) {
 	was := m.silent
 	m.silent = map[string]bool{}
@@ -305,7 +305,7 @@ func (m *Member) giveAll(all []int) {
 	given.Wait()
 }
 
-// Leave gives all partitions back, tells the others, and takes the node off the table.
+// Leave gives all partitions back, tells the others, and removes the node from the table.
 func (m *Member) Leave(ctx context.Context) error {
 	m.cancel()
 	<-m.stopped

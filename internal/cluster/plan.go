@@ -19,7 +19,7 @@ type Node struct {
 
 // Partition is who owns a partition.
 type Partition struct {
-	Owner string // the node; another text: a process that is no node; empty: nobody
+	Owner string // the node; another text: a process that is not a node; empty: nobody
 	Alive bool   // the lease has not ended
 	Pin   string // the node that should own it because somebody said so; empty: whichever
 

@@ -13,8 +13,8 @@ type Stores interface {
 	// AddStore makes a database one that can keep partitions, or changes the address of one. The address has no
 	// password. Errors: a *RefusedError.
 	AddStore(ctx context.Context, name, address string) error
-	// RemoveStore makes a database one that keeps no partitions any more; gone says that it is lost for good, and
-	// need not answer. Errors: a *RefusedError.
+	// RemoveStore removes a database from the stores of partitions; gone means that it is lost for good, and need not
+	// answer. Errors: a *RefusedError.
 	RemoveStore(ctx context.Context, name string, gone bool) error
 	// Place says which store should keep a partition. Nothing is moved by that alone.
 	Place(ctx context.Context, partition int, store string) error
@@ -23,7 +23,7 @@ type Stores interface {
 	// Switch takes the partition that nobody owns, brings the rest of it, and makes that store the one that keeps it.
 	// Nobody owns it then. If it fails, the partition is whole where it was, or where it should be.
 	Switch(ctx context.Context, partition int, owner string) error
-	// Clean removes a part of the rows of a partition from a store that does not keep it; more says that there are
+	// Clean removes a part of the rows of a partition from a store that does not keep it; more means that there are
 	// others.
 	Clean(ctx context.Context, partition int, store string) (more bool, err error)
 }

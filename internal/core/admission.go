@@ -56,7 +56,7 @@ func (r *Run) TakenQueues() []string {
 // hasQueue reports whether the run has a queue of its own.
 func (r *Run) hasQueue() bool { return r.Admission != nil && r.Admission.Queue.Name != "" }
 
-// admission changes what is known of the run's queue.
+// admission changes the run's state in its queue.
 func (r *Run) admission(change func(a *Admission)) {
 	if r.Admission == nil {
 		return

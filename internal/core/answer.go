@@ -2,10 +2,10 @@ package core
 
 import "github.com/pawl-dev/pawl/policy"
 
-// Some bodies are asked in writing. Another program decides for the run, in answers to what it is told; each answer is
-// recorded with what the program knew, because its protocol derives the history of the run from that. Such a body
-// learns of events and of a request to cancel as it learns of steps that end, and its run ends when it says so,
-// although work still runs. See [Definition.Answers].
+// Some bodies are asked in writing. Another program decides for the run, in answers to news; each answer is recorded
+// with what the program knew, because its protocol derives the history of the run from that. Such a body learns of
+// events and of a request to cancel as it learns of steps that end, and its run ends when the body ends it, although
+// work still runs. See [Definition.Answers].
 
 // Answer begins an answer of such a body. The commands behind it are what the body has decided.
 type Answer struct {
@@ -22,7 +22,7 @@ func (Answer) command() {}
 func (r *Run) Answers() bool { return r.def != nil && r.def.Answers }
 
 // answer takes an answer of the run's body. An answer that ends the run is refused if something has happened that the
-// body has not heard of: it is asked again, and may decide otherwise.
+// body does not know: it is asked again, and may decide otherwise.
 func (m *machine) answer(cmds []Command) error {
 	a, ok := heading(cmds)
 	switch {
@@ -33,7 +33,7 @@ func (m *machine) answer(cmds []Command) error {
 	case a.Seen < 0 || a.Seen > m.r.Seq:
 		return m.refuse(CodeInvalid, "answer", "it knows %d entries of the run, which has %d", a.Seen, m.r.Seq)
 	case m.r.lastNews > a.Seen && closes(cmds):
-		return m.refuse(CodeConflict, "answer", "it ends the run, and has not heard all that has happened")
+		return m.refuse(CodeConflict, "answer", "it ends the run, and does not know all that has happened")
 	}
 	if m.r.waitsForStart() && !m.r.InQueue() { // it was asked although the run waits: it does not wait any longer
 		m.beginDelayed()
@@ -75,14 +75,14 @@ func (m *machine) cancelStep(cmd CancelStep) {
 	}
 }
 
-// hear notes that something has happened of which a body that is asked in writing has to hear.
+// hear notes news for a body that is asked in writing.
 func (r *Run) hear() {
 	if r.Answers() {
 		r.bodyPending, r.unheard, r.lastNews = true, true, r.Seq+1
 	}
 }
 
-// applyBody folds what a body says of itself, and what it has to hear of.
+// applyBody folds the records about a body, and its news.
 func (r *Run) applyBody(rec Record) {
 	switch rec := rec.(type) {
 	case BodyAnswered:
@@ -174,7 +174,7 @@ func hearOf(m *machine, in Input) error {
 }
 
 // refuseAnswered refuses to make steps again of a run whose body is asked in writing: it was told how they ended, and
-// its protocol has no way to tell it otherwise. nil: the run is not one of these, or the operation is another one.
+// its protocol has no way to take that back. nil: the run is not one of these, or the operation is another one.
 func refuseAnswered(m *machine, op Op) error {
 	if !m.r.Answers() || op != OpRetryRun && op != OpRetryStep {
 		return nil

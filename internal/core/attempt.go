@@ -14,9 +14,9 @@ import (
 const (
 	// TypeWorkerClosed: the worker was closed in good order while the attempt ran.
 	TypeWorkerClosed = "worker_closed"
-	// TypeNotBegun: the attempt's work never began. Its worker died before it reported that it begins (it does so
-	// where the attempt before was lost), or the attempt reached its worker after its deadline, or before the body of
-	// its run had come to its function again.
+	// TypeNotBegun: the attempt's work never began. Its worker died before it reported that it begins (it does so if
+	// the earlier attempt was lost), or the attempt reached its worker after its deadline, or before the body of its
+	// run had reached its function again.
 	TypeNotBegun = "not_begun"
 )
 
@@ -154,7 +154,7 @@ func (m *machine) taskStopped(in TaskStopped) error {
 		return m.refuse(CodeNotFound, "stop of an attempt", "there is no step %d", in.Step)
 	}
 	s := &m.r.Steps[in.Step]
-	// A child run that goes on alone when its parent ends is not cancelled with it, and says so. Without this the
+	// A child run that goes on alone when its parent ends is not cancelled with it, and records that. Without this the
 	// parent would wait for the child's end.
 	if in.Abandoned && m.r.CancelAsked && s.Spec.Kind == KindChild && s.executes() && s.Attempt == in.Attempt {
 		f := cancelled("the run is cancelled, and the child run goes on alone")
@@ -187,8 +187,8 @@ func (m *machine) beat(in Beat) error {
 	return nil
 }
 
-// lastWords reports whether a heartbeat tells how far work has come that was told to stop and is tried again: the next
-// attempt goes on from there.
+// lastWords reports whether a heartbeat shows the position of work that was told to stop and is tried again: the next
+// attempt continues from there.
 func lastWords(r *Run, in Beat) bool {
 	if r.Phase.Closed() || int(in.Step) >= len(r.Steps) || in.Details == nil {
 		return false

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// typeTerminated tells the failure of a run that was terminated from one that was cancelled.
+// typeTerminated distinguishes the failure of a terminated run from that of a cancelled one.
 const typeTerminated = "terminated"
 
 func cancelled(msg string) *policy.Failure {
@@ -121,8 +121,8 @@ func (m *machine) end(phase RunPhase, f *policy.Failure) {
 	m.effect(Closed{Phase: phase, Next: next})
 }
 
-// next returns the start of the run that follows in the chain; nil: none follows. After a run that failed or timed
-// out the run retry policy says so, otherwise the definition (cron). After a cancel was asked for none follows, even
+// next returns the start of the run that follows in the chain; nil: none follows. After a run that failed or timed out
+// the run retry policy decides that, otherwise the definition (cron). After a cancel was asked for none follows, even
 // where something else ended the run first: whoever cancels means the chain.
 func (m *machine) next(phase RunPhase, f *policy.Failure) *Start {
 	switch {
@@ -179,19 +179,23 @@ func inputAfter(m *machine, phase RunPhase, f *policy.Failure) []byte {
 	return m.r.def.InputAfter(m.r, phase, output, f)
 }
 
-// follows returns the timetable of a run of a definition with rules; nil: it has none.
-func follows(d *Definition, rules *RunRules) func(firing, began, now Time) Time {
-	if d != nil && d.Follows != nil {
-		return d.Follows
+// timetableOf returns when the runs of a run's chain begin, by the definition or by the rules of the run; nil: they do
+// not.
+func timetableOf(r *Run) func(firing, began, now Time) Time {
+	switch {
+	case r.def == nil:
+		return nil
+	case r.def.Follows == nil && r.Answers():
+		return r.rules().Follows
+	default:
+		return r.def.Follows
 	}
-	return rules.Follows
 }
 
 // Follows returns when the next run of the chain begins by the definition's own choice, if this one ends now; zero:
 // none does, or only at or after the chain's deadline.
 func (r *Run) Follows(now Time) Time {
-	rules := r.rules()
-	follows := follows(r.def, &rules)
+	follows := timetableOf(r)
 	if follows == nil {
 		return 0
 	}
@@ -235,8 +239,7 @@ func (m *machine) retried(phase RunPhase, f *policy.Failure) *Start {
 }
 
 // following returns the start of the chain's next run, which begins at once where at is zero. It has a run limit of its
-// own and the same execution deadline. The kept events go with it, because whoever sent them was told that they are
-// safe.
+// own and the same execution deadline. The kept events go with it, because their senders were told that they are safe.
 func (m *machine) following(input []byte, at Time, attempt int, actor string) *Start {
 	first := m.r.Chain.First
 	if first == (RunID{}) {
@@ -287,7 +290,7 @@ func (m *machine) settleCancel() bool {
 }
 
 // cancel asks the run to stop: sleeps, waits, backoffs and attempts that have not begun end at once; running attempts
-// finish, or are told to stop where interrupt is set.
+// finish, or are told to stop if interrupt is set.
 func (m *machine) cancel(interrupt bool) {
 	m.emit(CancelAsked{Interrupt: interrupt})
 	for i := range m.r.Steps {

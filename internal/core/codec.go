@@ -8,7 +8,7 @@ import (
 
 // Errors of ReadEntry and ReadHistory.
 var (
-	// ErrBroken is the error for bytes that are no entry: truncated, or damaged.
+	// ErrBroken is the error for bytes that are not an entry: truncated, or damaged.
 	ErrBroken = errors.New("core: broken entry")
 	// ErrNewerEntry is the error for an entry with something that only a newer version of Pawl knows. Folding a run
 	// without it would give a wrong state, so it is refused rather than skipped.

@@ -190,7 +190,7 @@ func (r *Operated) fields(c *coder) {
 	c.text(&r.Reason)
 }
 
-// writeOfBody writes what a run's body tells the world, and what it hears of it.
+// writeOfBody writes the records about a run's body, and its news.
 func (c *coder) writeOfBody(r Record) {
 	switch r := r.(type) {
 	case StatePublished:
@@ -205,7 +205,7 @@ func (c *coder) writeOfBody(r Record) {
 	}
 }
 
-// readOfBody reads what a run's body tells the world.
+// readOfBody reads the records about a run's body.
 func (c *coder) readOfBody(tag byte) Record {
 	switch tag {
 	case tagStatePublished:

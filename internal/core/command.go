@@ -95,7 +95,7 @@ type (
 	}
 
 	// Consult asks the run's body, which lives outside the machine, what comes next; it answers with Commands. As an
-	// effect it says so to the shell, with the steps that closed since the last time; nil: all of the run is news.
+	// effect it tells the shell so, with the steps that closed since the last time; nil: the whole run is news.
 	Consult struct{ Closed []StepID }
 
 	// Close settles the run's outcome. Open steps are stopped; hooks run before the run ends. With RunContinued the

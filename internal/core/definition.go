@@ -77,7 +77,7 @@ type Definition struct {
 
 	// Dependents returns the steps that were decided after one of some steps had ended, because they need it, directly
 	// or not. A retry of those steps drops them: what came of the failure is decided anew. Nil: a body decides, and
-	// tells the causes of its decisions.
+	// gives the causes of its decisions.
 	Dependents func(r *Run, retried []StepID) []StepID
 
 	// CountItems returns how many items a group step has, those included that have not begun; false: the step is not a
@@ -126,7 +126,8 @@ type RunRules struct {
 	Execution *policy.Limit // the limit of a chain of runs
 	Run       *policy.Limit // the limit of one run
 	Deadline  *policy.Limit // an instant that the chain does not live past
-	// Follows is as Definition.Follows, for runs with that input. The first run begins with the first firing.
+	// Follows is as Definition.Follows, for runs with that input whose body is asked in writing. The first run begins
+	// with the first firing.
 	Follows func(firing, began, now Time) Time
 	// Compensation is how long a body may take that was asked to stop; zero: a minute.
 	Compensation time.Duration

@@ -76,7 +76,8 @@ type Event struct {
 	Why      string // the actor's reason, a skipped step's, or what was wrong with a retry condition
 	Failure  *policy.Failure
 	Data     []byte // JSON: input, output, payload, a heartbeat's details
-	once     bool   // its step has one attempt, whatever fails
+	// unmatched says why its step's policy does not retry the failure.
+	unmatched string
 }
 
 // MarshalJSON writes the event as the API and the command line show it: instants in RFC 3339 with UTC, what is absent
@@ -126,7 +127,7 @@ func stamp(at Time) string {
 	return at.String()
 }
 
-// payload makes bytes fit for JSON; what is no JSON becomes a text.
+// payload makes bytes fit for JSON; bytes that are not JSON become a text.
 func payload(b []byte) json.RawMessage {
 	if len(b) == 0 || utf8.Valid(b) && json.Valid(b) {
 		return b
@@ -167,7 +168,7 @@ func (e Event) Text() string {
 		add("%s", Sentence(e.Failure))
 	}
 	if e.Reason != policy.ReasonNone && e.Reason != policy.ReasonCancelled && e.Reason != policy.ReasonOperator {
-		add("not retried: %s", reasonWords(e.Reason, e.once))
+		add("not retried: %s", reasonWords(e.Reason, e.unmatched))
 	}
 	e.instants(add)
 	if e.Child != (RunID{}) {
@@ -193,18 +194,28 @@ func (s *Step) Once() bool {
 	return retry == nil || retry.MaxAttempts == 1
 }
 
-// reasonWords says why no attempt follows; once: the step has one attempt anyway.
-func reasonWords(r policy.Reason, once bool) string {
+// Unmatched says why the policy of a step does not retry its failure.
+func Unmatched(s *Step) string {
+	switch retry := s.Effective().Retry; {
+	case s.Once():
+		return noRetries
+	case retry.When != "":
+		return "retry.when is false"
+	case s.Failure != nil:
+		return "failures of the kind " + s.Failure.Kind.String() + " are not retried"
+	}
+	return "the retry policy does not retry this"
+}
+
+// reasonWords says why no attempt follows; unmatched is why the step's policy does not retry its failure.
+func reasonWords(r policy.Reason, unmatched string) string {
 	switch r {
 	case policy.ReasonTimeoutNotRetryable:
 		return "the policy does not retry after this limit"
 	case policy.ReasonNonRetryable:
 		return "this failure is never retried"
 	case policy.ReasonNotMatched:
-		if once {
-			return noRetries
-		}
-		return "the retry policy does not retry this"
+		return unmatched
 	case policy.ReasonExpressionError:
 		return "the retry condition is broken"
 	case policy.ReasonAttemptsExhausted:

@@ -25,16 +25,17 @@ type itemNames struct {
 // ItemName returns the name of the item that a step is, empty if it has none.
 func (t *Teller) ItemName(id StepID) string {
 	s := &t.run.Steps[id]
-	if s.Group == NoStep || s.Item < 0 || t.run.def == nil || t.run.def.ItemNames == nil {
+	group := GroupOf(t.run, s)
+	if group == NoStep || s.Item < 0 || t.run.def == nil || t.run.def.ItemNames == nil {
 		return ""
 	}
-	known, asked := t.names[s.Group]
+	known, asked := t.names[group]
 	if int(s.Item) >= len(known.names) && (!asked || known.steps < len(t.run.Steps)) {
-		known = itemNames{t.run.def.ItemNames(t.run, &t.run.Steps[s.Group]), len(t.run.Steps)}
+		known = itemNames{t.run.def.ItemNames(t.run, &t.run.Steps[group]), len(t.run.Steps)}
 		if t.names == nil {
 			t.names = map[StepID]itemNames{}
 		}
-		t.names[s.Group] = known
+		t.names[group] = known
 	}
 	if int(s.Item) >= len(known.names) {
 		return ""
@@ -51,7 +52,7 @@ func NewTeller(id RunID, def *Definition) *Teller {
 // Run returns the state after the entries told so far. It is the teller's own.
 func (t *Teller) Run() *Run { return t.run }
 
-// Events folds the run's next entry and returns what it tells.
+// Events folds the run's next entry and returns its events.
 func (t *Teller) Events(e Entry) []Event {
 	var out []Event
 	for _, rec := range e.Records {
@@ -81,7 +82,7 @@ func (t *Teller) Events(e Entry) []Event {
 	return out
 }
 
-// shown returns what an event tells of a payload.
+// shown returns the form of a payload that an event shows.
 func (t *Teller) shown(ev *Event) []byte {
 	switch ev.Type {
 	case EventRunStarted, EventRunScheduled, EventRunQueued:
@@ -112,7 +113,7 @@ func (t *Teller) attempt(at Time, kind string, id StepID) Event {
 	return ev
 }
 
-// amend adds what an operation changed to the event that tells the operation.
+// amend adds the changes of an operation to its event.
 func (t *Teller) amend(out []Event, rec Record) {
 	if len(out) == 0 {
 		return
@@ -150,7 +151,7 @@ func (t *Teller) tell(out []Event, at Time, rec Record) []Event {
 		return append(out, t.bounded(t.event(at, EventRunResumed)))
 	case SignalKept:
 		if rec.Carried || rec.Back {
-			return out // it was told when it was received
+			return out // its event was made when it was received
 		}
 		ev := t.event(at, EventSignalReceived)
 		ev.Name, ev.Data, ev.Actor, ev.Why = rec.Name, rec.Payload, rec.Actor, rec.Reason
@@ -263,7 +264,7 @@ func (t *Teller) tellStep(out []Event, at Time, rec Record) []Event {
 		}
 		ev := t.attempt(at, eventStep+rec.Phase.String(), rec.Step)
 		ev.Phase, ev.Reason, ev.Failure, ev.Data = rec.Phase.String(), rec.Reason, rec.Failure, rec.Output
-		ev.once = s.Once()
+		ev.unmatched = Unmatched(s)
 		return append(out, ev)
 	default: // RunHooks, CancelAsked, StepReset: told by what they lead to
 		return out
@@ -340,7 +341,7 @@ func (t *Teller) tellStopping(out []Event, at Time) []Event {
 	return append(out, ev)
 }
 
-// published tells the value that a run shows.
+// published makes the event for the value that a run shows.
 func (t *Teller) published(at Time, value []byte) Event {
 	ev := t.event(at, EventStatePublished)
 	ev.Data = value

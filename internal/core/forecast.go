@@ -11,7 +11,7 @@ import (
 const maxForecast = 10_000
 
 // Forecast says what a run would come to if nobody did anything, and each attempt of its open steps did as act says.
-// Retry delays and deadlines are those that the run will have: jitter is no chance. What the workflow would begin then
+// Retry delays and deadlines are those that the run will have: jitter is not random. What the workflow would begin then
 // is left out, since only its steps know what they return.
 //
 // in is an operation that comes first; nil: none does. The run is changed. told gets the entries that the run would

@@ -186,9 +186,9 @@ type Kept struct {
 	Phase  StepPhase
 	Output []byte
 	Actor  string // the sender of the event that ended a wait
-	// Failure is that of an item that did not succeed, of a step that goes on without it.
+	// Failure is the failure of an item that did not succeed, for a step that goes on without it.
 	Failure *policy.Failure
-	// Group is the number of the step that it is an item of, in the list of what is kept, from 1; 0: that is not kept.
+	// Group is the number of the item's step in the list of kept results, from 1; 0: the step is not kept.
 	Group int
 	Spec  *StepSpec // where Def is -1: the spec the earlier run recorded
 }

@@ -52,7 +52,7 @@ type (
 		Tells      bool     // its parent is told when it is there
 	}
 
-	// Sent gives a run an event, or asks it to cancel, for a step of another run. That is told what became of it.
+	// Sent gives a run an event, or asks it to cancel, for a step of another run. That one learns what happened to it.
 	Sent struct {
 		From       RunID // the run that sends
 		Step       StepID

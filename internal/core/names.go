@@ -26,6 +26,18 @@ func parseName[T ~uint8](names []string, s string, v *T) error {
 	return fmt.Errorf("%q where one of %s is expected", s, strings.Join(names, ", "))
 }
 
+// GroupOf returns the group of a step; NoStep: it is no item. An item that is kept from an earlier run was there before
+// its group.
+func GroupOf(r *Run, s *Step) StepID {
+	if s.Group != NoStep || s.Item < 0 || !s.Kept {
+		return s.Group
+	}
+	if group, there := r.Lookup(s.Spec.Name); there && group.Spec.Kind == KindGroup {
+		return group.ID
+	}
+	return NoStep
+}
+
 // StepNamed finds a step of a run by the name that people use: its key, or for an item the item's name, test[mac, 3]. A
 // name that several items have identifies none of them.
 func StepNamed(r *Run, name string) (*Step, bool) {
@@ -40,13 +52,14 @@ func StepNamed(r *Run, name string) (*Step, bool) {
 	names := map[StepID][]string{}
 	for i := range r.Steps {
 		s := &r.Steps[i]
-		if s.Dropped || s.Spec.Name != base || s.Item < 0 || s.Group == NoStep {
+		group := GroupOf(r, s)
+		if s.Dropped || s.Spec.Name != base || group == NoStep {
 			continue
 		}
-		if names[s.Group] == nil {
-			names[s.Group] = r.def.ItemNames(r, &r.Steps[s.Group])
+		if names[group] == nil {
+			names[group] = r.def.ItemNames(r, &r.Steps[group])
 		}
-		if of := names[s.Group]; int(s.Item) >= len(of) || of[s.Item] != item {
+		if of := names[group]; int(s.Item) >= len(of) || of[s.Item] != item {
 			continue
 		}
 		if found != nil {

@@ -192,11 +192,11 @@ func (m *machine) back(restart, drop []StepID) (_, _ []StepID, err error) {
 	for _, id := range drop {
 		s := &m.r.Steps[id]
 		if s.executes() {
-			return nil, nil, m.refuse(CodeConflict, "retry", "step %q, which needs what failed and is done anew, "+
+			return nil, nil, m.refuse(CodeConflict, "retry", "step %q, which needs what failed and is done again, "+
 				"still runs; retry when it has ended", s.Key())
 		}
 		if s.Stopping {
-			return nil, nil, m.refuse(CodeConflict, "retry", "the last attempt of step %q, which is done anew, "+
+			return nil, nil, m.refuse(CodeConflict, "retry", "the last attempt of step %q, which is done again, "+
 				"is still being stopped; try again when it has gone", s.Key())
 		}
 	}

@@ -58,7 +58,7 @@ var (
 // Parse reads an expression: five fields (minute, hour, day of month, month, day of week), one of @hourly @daily
 // @weekly @monthly @yearly, or "@every 90m". A field is *, a number, a name, a range a-b, any of these with a step /n,
 // or a list of them. If day of month and day of week are both restricted, a date that matches one of them matches; a
-// field that begins with * or is ? restricts nothing by itself.
+// field that begins with * or is ? alone restricts nothing.
 //
 // As in Quartz, the day of month may be L (the last one), L-3 (three days before it), 15W (the weekday nearest to the
 // 15th, in the same month) or LW, and the day of week friL (the last Friday of the month) or fri#2 (the second one).

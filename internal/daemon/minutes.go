@@ -17,7 +17,7 @@ func (d *Daemon) countMinutes() {
 	d.minutes = minutes.New(d.cfg.Journal, owner, d.now, d.cfg.Warnings)
 }
 
-// keepMinutes stores what was counted, and tells what needs a person, until the daemon closes.
+// keepMinutes stores the counts, and reports what needs a person, until the daemon closes.
 func (d *Daemon) keepMinutes() {
 	var ctx context.Context
 	ctx, d.keeping = context.WithCancel(context.Background())

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Queues returns what waits for workers, what limits hold back, and who works. In a cluster each node tells its own.
+// Queues returns what waits for workers, what limits hold back, and who works. In a cluster each node reports its own.
 func (d *Daemon) Queues(ctx context.Context) (api.QueueReport, error) {
 	stats := d.engine.Stats()
 	out := api.QueueReport{

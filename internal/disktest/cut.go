@@ -159,7 +159,7 @@ func (e *event) apply(contents []byte) []byte {
 	return contents
 }
 
-// units returns the parts of a write that arrive by themselves.
+// units returns the parts of a write that arrive separately.
 func (e event) units() (parts []event) {
 	if e.kind == truncated {
 		return []event{e}

@@ -81,7 +81,7 @@ func (c *AheadCall) do(p *Partition) {
 // Uses returns what the queues and services with limits have in use, once for the process, at an instant.
 func (e *Engine) Uses(now core.Time) []limit.Use { return e.cfg.Matcher.Limiter().Uses(now) }
 
-// mostWaits is how many attempts of a queue are told that wait.
+// mostWaits is how many waiting attempts of a queue are listed.
 const mostWaits = 1000
 
 // Here reports whether workers of this process execute tasks of a type from a queue.

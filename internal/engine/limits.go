@@ -183,7 +183,7 @@ func (t *tasks) withSlots() []core.Token {
 	})
 }
 
-// judge tells the limiter how attempts ended that it let start.
+// judge tells the limiter the results of attempts that it let start.
 func (t *tasks) judge(of *transition) {
 	for _, rec := range of.out.Entry.Records {
 		ended, ok := rec.(core.AttemptEnded)

@@ -15,9 +15,9 @@ type Bodies interface {
 	// safe: a body touches nothing outside, and its decisions take effect only once they are durable. It reports
 	// whether the body may decide in a moment.
 	Consult(n News) (decides bool)
-	// CanBegin reports whether a task could begin now. Example: the task is a function inside a body, and the body
-	// has not come to that step yet. Then the attempt does not start, so that none of its limits runs. Engine.Begin
-	// reports when it can.
+	// CanBegin reports whether a task could begin now. Example: the task is a function inside a body, and the body has
+	// not reached that step yet. Then the attempt does not start, so that none of its limits runs. Engine.Begin reports
+	// when it can.
 	CanBegin(run core.RunID, workflow, step, taskType string) bool
 	// Forget reports that a run's end is durable. Its body is no longer needed.
 	Forget(run core.RunID)

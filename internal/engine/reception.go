@@ -107,7 +107,7 @@ func (r *reception) tellRun(parent core.RunID, in core.Input) error {
 	return r.tell(r.heir(to, in), in)
 }
 
-// heir returns the run that hears what is said of a step: the run itself, or the one that goes on in its place.
+// heir returns the run that gets the news of a step: the run itself, or the one that goes on in its place.
 func (r *reception) heir(to *run, in core.Input) *run {
 	step, ok := stepOf(in)
 	for ok && to.aside == nil && core.Heir(to.state) != (core.RunID{}) {
@@ -301,7 +301,7 @@ func (r *reception) stopNamed(workflowID string, stop core.RunStop) error {
 	})
 }
 
-// take gives a run what another one has sent, and tells that one what became of it. An error means that the run is set
+// take gives a run what another one has sent, and reports the result to that one. An error means that the run is set
 // aside, or cannot be read now.
 func (r *reception) take(s *core.Sent) error {
 	to, err := r.receiver(s)

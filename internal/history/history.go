@@ -67,7 +67,7 @@ func Read(data []byte) ([]core.Entry, error) {
 		Version int `json:"pawlHistory"`
 	}
 	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, fmt.Errorf("the history is no JSON: %w", err)
+		return nil, fmt.Errorf("the history is not JSON: %w", err)
 	}
 	switch {
 	case head.Version == 0:

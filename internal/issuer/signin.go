@@ -120,7 +120,7 @@ func (i *Issuer) more(ctx context.Context, f *found, tokens *oauth2.Token, subje
 		err = info.Claims(&told)
 	}
 	if err != nil {
-		i.cfg.Log.Warn("the issuer did not tell more about somebody", "issuer", i.cfg.URL, "error", err)
+		i.cfg.Log.Warn("the issuer did not return the other claims of a person", "issuer", i.cfg.URL, "error", err)
 		return
 	}
 	maps.Copy(told, c) // signed claims count

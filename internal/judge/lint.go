@@ -227,7 +227,7 @@ func (l *linter) lintNeverFires() {
 			if outer == nil || outer.At != 0 || outer.After >= shortest {
 				continue
 			}
-			// One setting may set two limits to the same amount. That is no contradiction.
+			// One setting may set two limits to the same amount. That is not a contradiction.
 			if outer.After == limit.After && outer.Origin != "" && outer.Origin == limit.Origin {
 				continue
 			}

@@ -108,7 +108,7 @@ const (
 )
 
 // errOver ends a term that the server no longer knows.
-var errOver = errors.New("the server does not know this process any more")
+var errOver = errors.New("the server no longer knows this process")
 
 // Run serves until ctx is done. Then the leases go to others, and running attempts may end. A server that cannot be
 // reached is asked again until it answers. It returns an error if the server refuses the workflows, or work did not

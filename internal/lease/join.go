@@ -25,7 +25,7 @@ const (
 	documentEnd     = "bodies0"
 	documentsAtOnce = 500
 
-	atOnce  = 500 // things that are told
+	atOnce  = 500 // things that are sent
 	maxWait = time.Minute
 )
 
@@ -121,7 +121,7 @@ func (k *Keeper) read(r *api.BodiesJoin) ([]*known, error) {
 		case name != r.Workflows[i]:
 			return nil, wrong("workflow %d is named %q and described as %q", i+1, r.Workflows[i], name)
 		case !kind.TraitsOf(w.Definition.Kind).Served:
-			return nil, wrong("workflow %q is no function of a program", name)
+			return nil, wrong("workflow %q is not a function of a program", name)
 		}
 		out[i] = &known{w, b}
 	}

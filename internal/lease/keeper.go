@@ -243,7 +243,7 @@ func (l *lease) learn(n *engine.News) {
 	}
 }
 
-// contradicted reports whether a step did not end as the body was told. The body would find that itself, but its
+// contradicted reports whether a step did not end as the body has learned. The body would find that itself, but its
 // decisions before it learns of that must not be taken.
 func (l *lease) contradicted(n *engine.News) bool {
 	for i := range n.Steps {

@@ -93,7 +93,7 @@ func (k *Keeper) refuse(u *up) {
 func (k *Keeper) lookAgain(run core.RunID) {
 	for _, a := range k.asked[run] {
 		if k.drained {
-			continue // it is told already
+			continue // it was sent already
 		}
 		wake(a.again)
 	}

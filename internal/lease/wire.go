@@ -199,7 +199,7 @@ func notUnderstood(err error) error {
 		return nil
 	}
 	return &api.Error{
-		Code: api.CodeInvalid, Message: fmt.Sprintf("what the other program says is not understood: %v", err),
+		Code: api.CodeInvalid, Message: fmt.Sprintf("the message of the other program cannot be read: %v", err),
 		Hint: "use the same version of Pawl in the server and in the program that serves workflows", Err: err,
 	}
 }

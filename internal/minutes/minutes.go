@@ -59,7 +59,7 @@ func New(docs journal.Documents, owner string, now func() core.Time, log *slog.L
 	}
 }
 
-// Observer returns an observer that counts, and tells another one of the same.
+// Observer returns an observer that counts, and passes everything to another one.
 func (c *Counter) Observer(next engine.Observer) engine.Observer {
 	out := next
 	out.Recorded = func(o *engine.Observation) {
@@ -130,7 +130,7 @@ func (c *Counter) recorded(o *engine.Observation) {
 	}
 }
 
-// Keep stores what was counted once a minute, until ctx ends, and then once more.
+// Keep stores the counts once a minute, until ctx ends, and then once again.
 func (c *Counter) Keep(ctx context.Context) {
 	tick := time.NewTicker(storeEvery)
 	defer tick.Stop()

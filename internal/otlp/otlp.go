@@ -92,7 +92,7 @@ func exporterOf(env func(string) string) (*exporter, error) {
 	if text, variable := one("TIMEOUT"); text != "" {
 		ms, err := strconv.Atoi(text)
 		if err != nil || ms <= 0 {
-			return nil, fmt.Errorf("%s: %q is no number of milliseconds", variable, text)
+			return nil, fmt.Errorf("%s: %q is not a number of milliseconds", variable, text)
 		}
 		e.within = time.Duration(ms) * time.Millisecond
 	}

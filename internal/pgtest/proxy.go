@@ -81,7 +81,7 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Hold passes nothing on until Release. Nobody is told.
+// Hold passes nothing on until Release. Nobody is notified.
 func (p *Proxy) Hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -161,7 +161,7 @@ func (a *audible) Read(p []byte) (int, error) {
 	return a.file.Read(p)
 }
 
-// again tries something a few times, while what goes wrong may be right later.
+// again tries something a few times, as long as its error may be temporary.
 func again(ctx context.Context, try func() error) (err error) {
 	for wait, n := time.Duration(0), 0; ; n++ {
 		if err = try(); err == nil || !temporary(err) || api.CodeOf(err) == api.CodeStale || n == fileTries-1 {

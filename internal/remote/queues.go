@@ -72,7 +72,7 @@ var (
 // attempt is an attempt that a worker has. The lock of Queues guards its fields, but not the pulse, which has its own.
 type attempt struct {
 	task        core.Task
-	worker      string // the name of the worker that has it; empty: it has told none
+	worker      string // the name of the worker that has it; empty: it has given none
 	pulse       worker.Pulse
 	unconfirmed *time.Timer // gives the task to another worker; nil: its worker need not report that it has it
 	confirmed   bool        // its worker has reported something, so it has the task

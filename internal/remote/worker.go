@@ -232,7 +232,7 @@ func (w *Worker) begin(ctx context.Context, tasks []api.Task) {
 		default:
 			log.Warn("a task was not begun; giving it back", "error", cmp.Or[error](err, e))
 			w.out.put(api.TaskReport{
-				Task: t.Task, Kind: api.TaskFail, Failure: notBegun("its worker did not hear that it may begin"),
+				Task: t.Task, Kind: api.TaskFail, Failure: notBegun("its worker did not learn that it may begin"),
 			})
 		}
 	}

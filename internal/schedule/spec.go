@@ -127,7 +127,7 @@ func wrap(field string, err error) error {
 func parseTimeOfDay(text string, zone *time.Location) (*cron.Timetable, error) {
 	at, err := time.Parse("15:04", text)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no time of day; write it as 06:00", text)
+		return nil, fmt.Errorf("%q is not a time of day; write it as 06:00", text)
 	}
 	spec, err := cron.Parse(fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour()))
 	return &cron.Timetable{Spec: spec, Zone: zone}, err
@@ -156,7 +156,7 @@ func parseDates(text string) (dates, error) {
 			return d, nil
 		}
 	}
-	return d, fmt.Errorf("%q is no date; write it as 2026-12-25, in each year as 12-25, a span as "+
+	return d, fmt.Errorf("%q is not a date; write it as 2026-12-25, in each year as 12-25, a span as "+
 		"2026-12-24..2027-01-01", text)
 }
 

@@ -97,15 +97,15 @@ func TestClockChanges(t *testing.T) {
 // TestWrongSpecs checks what is refused, each with its field.
 func TestWrongSpecs(t *testing.T) {
 	for want, spec := range map[string]schedule.Spec{
-		"overlap: \"sometimes\" where skip": {Cron: "@daily", Overlap: "sometimes"},
-		"except: \"tomorrow\" is no date":   {Cron: "@daily", Except: "tomorrow"},
-		"ends before it begins":             {Cron: "@daily", Except: "2026-03-02..2026-03-01"},
-		"notAfter: \"6\" is no time of day": {Cron: "@daily", NotAfter: "6"},
-		"jitter:":                           {Cron: "@daily", Jitter: "soon"},
-		"catchUp:":                          {Cron: "@daily", CatchUp: "-1h"},
-		"maxFailures: it is negative":       {Cron: "@daily", MaxFailures: -1},
-		"zone:":                             {Cron: "@daily", Zone: "Mars/Base"},
-		"has 4 fields":                      {Cron: "@daily; 0 0 * *"},
+		"overlap: \"sometimes\" where skip":    {Cron: "@daily", Overlap: "sometimes"},
+		"except: \"tomorrow\" is not a date":   {Cron: "@daily", Except: "tomorrow"},
+		"ends before it begins":                {Cron: "@daily", Except: "2026-03-02..2026-03-01"},
+		"notAfter: \"6\" is not a time of day": {Cron: "@daily", NotAfter: "6"},
+		"jitter:":                              {Cron: "@daily", Jitter: "soon"},
+		"catchUp:":                             {Cron: "@daily", CatchUp: "-1h"},
+		"maxFailures: it is negative":          {Cron: "@daily", MaxFailures: -1},
+		"zone:":                                {Cron: "@daily", Zone: "Mars/Base"},
+		"has 4 fields":                         {Cron: "@daily; 0 0 * *"},
 	} {
 		if _, err := spec.Parse(monday); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", spec, err, want)

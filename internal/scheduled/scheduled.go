@@ -197,7 +197,7 @@ func (k *Keeper) pauseOthers(ctx context.Context, files []File, kept []string) e
 		}
 		reason := "its file " + s.File + " is gone"
 		if slices.ContainsFunc(files, func(f File) bool { return f.Name == s.File }) {
-			reason = s.File + " has no cron any more"
+			reason = s.File + " no longer has a cron"
 		}
 		_, err := schedules.Do(ctx, k.cfg.Service, s.Name, schedule.OpPause,
 			schedules.ScheduleChange{Actor: actor, Reason: reason}, k.cfg.Now())

@@ -51,7 +51,7 @@ var errBegun = errors.New("it begins")
 func (s *Server) changes(ctx context.Context, q api.Query, after string) (*huma.StreamResponse, error) {
 	if s.cfg.Changes == nil {
 		return nil, httpapi.ProblemOf(&api.Error{
-			Code: api.CodeReadOnly, Message: "this server does not hear of what happens in runs",
+			Code: api.CodeReadOnly, Message: "this server does not learn what happens in runs",
 		})
 	}
 	err := s.cfg.Changes.Changes(ctx, q, after, func(api.Change) error { return errBegun })

@@ -10,7 +10,7 @@ import (
 )
 
 var errNoCluster = &api.Error{
-	Code: api.CodeReadOnly, Message: "this server is no node of a cluster",
+	Code: api.CodeReadOnly, Message: "this server is not a node of a cluster",
 	Hint: "nodes are started with --cluster-listen; see the guide to clusters",
 }
 

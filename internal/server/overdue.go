@@ -78,7 +78,7 @@ func silent(method string) error {
 	return &api.Error{
 		Code:    api.CodeUncertain,
 		Message: "the storage does not answer, so nobody knows yet whether the request is carried out",
-		Hint:    "look what became of it, or send it again with the same Idempotency-Key",
+		Hint:    "check what happened to it, or send it again with the same Idempotency-Key",
 	}
 }
 

@@ -64,7 +64,7 @@ func (s *Server) policyRoutes(a huma.API) {
 // noPolicies answers if there are no requests about policies.
 type noPolicies struct{}
 
-var errNoPolicies = &api.Error{Code: api.CodeReadOnly, Message: "this server tells nothing about policies"}
+var errNoPolicies = &api.Error{Code: api.CodeReadOnly, Message: "this server does not explain policies"}
 
 func (noPolicies) ExplainPolicy(context.Context, api.PolicyRequest) (api.Explained, error) {
 	return api.Explained{}, errNoPolicies

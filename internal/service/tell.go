@@ -56,7 +56,8 @@ func (t *Describer) Describe(ctx context.Context, e core.Entry) (out Told, err e
 		if v := recover(); v != nil { // the code of a definition concerns its own runs only
 			delete(t.runs, e.Run)
 			err = &api.Error{
-				Code: api.CodeInternal, Message: fmt.Sprintf("run %s cannot be told: its code panicked: %v", e.Run, v),
+				Code:    api.CodeInternal,
+				Message: fmt.Sprintf("run %s cannot be described: its code panicked: %v", e.Run, v),
 			}
 		}
 	}()

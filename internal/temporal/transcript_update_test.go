@@ -11,13 +11,16 @@ import (
 	commandpb "go.temporal.io/api/command/v1"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	filterpb "go.temporal.io/api/filter/v1"
 	protocolpb "go.temporal.io/api/protocol/v1"
 	"go.temporal.io/api/serviceerror"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	updatepb "go.temporal.io/api/update/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
 // stages are the stages that an update may be waited for.
@@ -58,19 +61,79 @@ func (b *bed) actOfUpdate(words []string, o options) string {
 		b.updateStart(words[1], o)
 	case "reset":
 		return b.reset(words, o)
-	case "list":
-		out, err := b.server.ListWorkflowExecutions(b.Context(), &workflowservice.ListWorkflowExecutionsRequest{
-			Namespace: Namespace, Query: strings.Join(words[1:], " "),
-		})
-		text := refusal(words[:1], err)
-		for _, x := range out.GetExecutions() {
-			text += fmt.Sprintf("list: %s %s %s\n", x.Execution.WorkflowId, x.Type.Name, x.Status)
-		}
-		return text
+	case "list", "scan", "count", "open", "closed":
+		return b.list(words[0], strings.Join(words[1:], " "))
 	default:
 		b.Fatalf("there is no action %q", words[0])
 	}
 	return ""
+}
+
+// list lists workflows in one of the ways that there are, page by page, with one workflow on each.
+func (b *bed) list(how, query string) string {
+	if how == "count" {
+		out, err := b.server.CountWorkflowExecutions(b.Context(), &workflowservice.CountWorkflowExecutionsRequest{
+			Namespace: Namespace, Query: query,
+		})
+		return refusal([]string{how}, err) + fmt.Sprintf("count: %d\n", out.GetCount())
+	}
+	text, token := "", []byte(nil)
+	for range 10 {
+		var found []*workflowpb.WorkflowExecutionInfo
+		var err error
+		switch how {
+		case "list":
+			out, e := b.server.ListWorkflowExecutions(b.Context(), &workflowservice.ListWorkflowExecutionsRequest{
+				Query: query, PageSize: 1, NextPageToken: token,
+			})
+			found, token, err = out.GetExecutions(), out.GetNextPageToken(), e
+		case "scan":
+			out, e := b.server.ScanWorkflowExecutions(b.Context(), &workflowservice.ScanWorkflowExecutionsRequest{
+				Query: query, PageSize: 1, NextPageToken: token,
+			})
+			found, token, err = out.GetExecutions(), out.GetNextPageToken(), e
+		case "open":
+			out, e := b.server.ListOpenWorkflowExecutions(b.Context(), openOf(query, token))
+			found, token, err = out.GetExecutions(), out.GetNextPageToken(), e
+		case "closed":
+			out, e := b.server.ListClosedWorkflowExecutions(b.Context(), closedOf(query, token))
+			found, token, err = out.GetExecutions(), out.GetNextPageToken(), e
+		}
+		text += refusal([]string{how}, err)
+		for _, x := range found {
+			text += fmt.Sprintf("%s: %s %s %s\n", how, x.Execution.WorkflowId, x.Type.Name, x.Status)
+		}
+		if len(token) == 0 {
+			return text
+		}
+	}
+	return text + "there is no end\n"
+}
+
+// openOf asks for the open workflows of a type.
+func openOf(kind string, token []byte) *workflowservice.ListOpenWorkflowExecutionsRequest {
+	q := &workflowservice.ListOpenWorkflowExecutionsRequest{
+		MaximumPageSize: 1, NextPageToken: token, StartTimeFilter: &filterpb.StartTimeFilter{
+			EarliestTime: timestamppb.New(time.Unix(0, 0)), LatestTime: timestamppb.New(time.Unix(1<<32, 0)),
+		},
+	}
+	if kind != "" {
+		q.Filters = &workflowservice.ListOpenWorkflowExecutionsRequest_TypeFilter{
+			TypeFilter: &filterpb.WorkflowTypeFilter{Name: kind},
+		}
+	}
+	return q
+}
+
+// closedOf asks for the workflows that have ended with a status.
+func closedOf(status string, token []byte) *workflowservice.ListClosedWorkflowExecutionsRequest {
+	q := &workflowservice.ListClosedWorkflowExecutionsRequest{MaximumPageSize: 1, NextPageToken: token}
+	if n, err := enumspb.WorkflowExecutionStatusFromString(status); err == nil {
+		q.Filters = &workflowservice.ListClosedWorkflowExecutionsRequest_StatusFilter{
+			StatusFilter: &filterpb.StatusFilter{Status: n},
+		}
+	}
+	return q
 }
 
 func stageOf(stage enumspb.UpdateWorkflowExecutionLifecycleStage, outcome *updatepb.Outcome) string {

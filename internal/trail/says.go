@@ -413,10 +413,11 @@ func (t *Trail) counted() map[core.StepID]itemCount {
 	t.counts = map[core.StepID]itemCount{}
 	for i := range t.Run.Steps {
 		s := &t.Run.Steps[i]
-		if s.Group == core.NoStep || s.Dropped {
+		group := core.GroupOf(t.Run, s)
+		if group == core.NoStep || s.Dropped {
 			continue
 		}
-		c := t.counts[s.Group]
+		c := t.counts[group]
 		c.all++
 		if s.Phase.Closed() {
 			c.ended++
@@ -424,7 +425,7 @@ func (t *Trail) counted() map[core.StepID]itemCount {
 		if failedBadly(s) {
 			c.fails(sentence(s.Failure))
 		}
-		t.counts[s.Group] = c
+		t.counts[group] = c
 	}
 	return t.counts
 }

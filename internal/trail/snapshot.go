@@ -178,7 +178,8 @@ func (t *Trail) changed(rec core.Record) {
 		step = rec.Step
 	default:
 	}
-	if step == core.NoStep {
+	_, began := rec.(core.StepBegan)
+	if step == core.NoStep || began && t.Run.Steps[step].Spec.Kind == core.KindGroup { // it may have kept items
 		clear(t.views)
 		return
 	}
@@ -215,8 +216,8 @@ func (t *Trail) step(s *core.Step, now core.Time) *api.Step {
 		item := int(s.Item)
 		out.Item, out.ItemName = &item, t.teller.ItemName(s.ID)
 	}
-	if s.Group != core.NoStep {
-		out.Group = t.key(s.Group)
+	if group := core.GroupOf(t.Run, s); group != core.NoStep {
+		out.Group = t.key(group)
 	}
 	if s.Phase.Closed() {
 		out.Why = t.stepWhy(s)

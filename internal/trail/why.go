@@ -32,11 +32,10 @@ func (t *Trail) stepWhy(s *core.Step) string {
 				sentence(last))
 		}
 		return fmt.Sprintf("all %d attempts are used up; the last one: %s", s.Counted, sentence(last))
-	case policy.ReasonRetriesOff, policy.ReasonNotMatched:
-		if s.Reason == policy.ReasonRetriesOff || s.Once() {
-			return sentence(last) + " (the step has no retries)"
-		}
-		return sentence(last) + " (the retry policy does not retry this)"
+	case policy.ReasonRetriesOff:
+		return sentence(last) + " (the step has no retries)"
+	case policy.ReasonNotMatched:
+		return sentence(last) + " (" + core.Unmatched(s) + ")"
 	case policy.ReasonNoTimeLeft:
 		text := fmt.Sprintf("attempt %d could not have begun before the %s deadline", n+1, s.Failure.Limit)
 		if s.Failure.Origin != "" {

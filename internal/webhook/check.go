@@ -56,7 +56,7 @@ func (d *Dispatcher) checkURL(text string) error {
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	addr, err := netip.ParseAddr(host)
 	if err != nil && isNumber(host[strings.LastIndexByte(host, '.')+1:]) {
-		return invalid("url", "%q is no name: write an address with four numbers, such as 192.0.2.1", host)
+		return invalid("url", "%q is not a name: write an address with four numbers, such as 192.0.2.1", host)
 	}
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		addr, err = netip.MustParseAddr("127.0.0.1"), nil

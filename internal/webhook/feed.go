@@ -82,7 +82,7 @@ func (d *Dispatcher) feedOnce(ctx context.Context) bool {
 
 // missed notes that events were lost, and begins the feed again.
 func (d *Dispatcher) missed(ctx context.Context) error {
-	d.cfg.Log.Error("webhooks have missed events: nobody had read them for so long that they were dropped",
+	d.cfg.Log.Error("webhooks have missed events: they were not read for so long that they were dropped",
 		"id", "webhook-feed-dropped")
 	d.mu.Lock()
 	all := make([]*target, 0, len(d.targets))

@@ -37,12 +37,14 @@ var scenes = []scene{
 	{"terminate", terminates},
 	{"fails", failsForGood},
 	{"run-timeout", runTimesOut},
+	{"updates", updates},
+	{"reset", resets},
 }
 
 func register(w worker.Worker) {
 	for _, f := range []any{
 		Hello, FailsTwice, TimesOut, AllAtOnce, Local, New, Signalled, Cancelled, Sleeps, Fails, Family,
-		Kid, Parent, Other,
+		Kid, Parent, Other, Adds,
 	} {
 		w.RegisterWorkflow(f)
 	}

@@ -30,11 +30,11 @@ var schema []byte
 // activityRest are the other fields of an activity's options and of the command that schedules one.
 var activityRest = without{
 	{"activityId", "a step is known by its name"},
-	{"activityType", "what a step does stands in the step"},
+	{"activityType", "the step's own keys say what it does"},
 	{"cancellationType", "a cancel waits until the work has stopped"},
 	{"disableEagerExecution", "every attempt begins as soon as a worker is free"},
 	{"header", "the step's own env, headers or input carry data"},
-	{"input", "what a step is given stands in the step"},
+	{"input", "the step's own keys say what it is given"},
 	{"requestEagerExecution", "every attempt begins as soon as a worker is free"},
 	{"summary", "write it as the step's description"},
 	{"useWorkflowBuildId", "workers have no versions"},

@@ -73,7 +73,7 @@ func hostIsOpen(before string) bool {
 // hostOnly returns an error if a value for the host of a URL contains more than that.
 func hostOnly(text string) error {
 	if strings.ContainsAny(text, "/?#\\@ \t\r\n") || text == "" {
-		return errors.New("it stands where a URL has its host, and is none: write host or host:port")
+		return errors.New("it is in the place of a URL's host, and is not one: write host or host:port")
 	}
 	return nil
 }

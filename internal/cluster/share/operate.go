@@ -23,7 +23,7 @@ func (o Operator) Cluster(ctx context.Context) (api.ClusterStatus, error) {
 	return statusOf(s), nil
 }
 
-// statusOf sorts the partitions by their owners. Owners that are no nodes come last.
+// statusOf sorts the partitions by their owners. Owners that are not nodes come last.
 func statusOf(s cluster.Snapshot) api.ClusterStatus {
 	out := api.ClusterStatus{
 		Partitions: len(s.Partitions), Free: []int{}, Nodes: []api.ClusterNode{}, Pinned: map[int]string{},

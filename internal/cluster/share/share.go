@@ -109,7 +109,7 @@ func (n *Node) In(namespace string) *Node {
 	return in
 }
 
-// hear returns who hears hints about a namespace.
+// hear returns the receiver of hints about a namespace.
 func (n *Node) hear(namespace string) (h wire.Hints, ok bool) {
 	if namespace == "" {
 		return n.hints, true
@@ -179,7 +179,7 @@ func (n *Node) Bodies(own api.Bodies) api.Bodies { return wire.NewBodies(own, n.
 // TellWebhooks tells the other nodes that webhooks or deliveries have changed.
 func (n *Node) TellWebhooks(ctx context.Context) { n.others.WebhooksChanged(ctx) }
 
-// OnWebhooks says what is to be done when another node tells that. Call it before Join.
+// OnWebhooks sets what is done when another node reports a change of webhooks. Call it before Join.
 func (n *Node) OnWebhooks(refresh func(context.Context) error) { n.hints.Webhooks = refresh }
 
 // Failing returns why this node cannot take or keep partitions at present, or nil if it can.
@@ -277,7 +277,7 @@ func (n *Node) Leave(ctx context.Context) error {
 // is on its way to the disk; a request that waits for something is cut off, and is made again elsewhere.
 const answerWithin = 2 * time.Second
 
-// Stop answers no other nodes any more, but those that have asked already.
+// Stop answers no further nodes, but completes the open requests.
 func (n *Node) Stop() error {
 	if n.main != nil {
 		n.main.spaces.Delete(n.namespace)

@@ -17,7 +17,7 @@ type Bodies struct {
 
 var _ api.Bodies = (*Bodies)(nil)
 
-// NewBodies returns the bodies of all nodes: own are those of this one.
+// NewBodies returns the bodies of all nodes; own are those of this one.
 func NewBodies(own api.Bodies, others *Others) *Bodies { return &Bodies{own, others} }
 
 // longestWait bounds how long a process may wait for other nodes.

@@ -22,7 +22,7 @@ type Changes struct {
 
 var _ api.Changes = (*Changes)(nil)
 
-// NewChanges returns the changes of all nodes: own are those of this one. patience is how long a node that has
+// NewChanges returns the changes of all nodes; own are those of this one. patience is how long a node that has
 // partitions may not answer.
 func NewChanges(own api.Changes, others *Others, patience time.Duration) *Changes {
 	return &Changes{own, others, patience}
@@ -71,7 +71,7 @@ type following struct {
 	news    chan news
 	open    chan struct{} // closed when each source has said where it begins
 	opened  bool
-	missed  bool // a part of what happened before that is not kept any more
+	missed  bool // some of the earlier changes are no longer kept
 	running sync.WaitGroup
 }
 
@@ -153,8 +153,8 @@ func (f *following) take(n news, fn func(api.Change) error) error {
 	return fn(n.change)
 }
 
-// read brings what a source tells. It begins the stream of another node again where it breaks, for as long as that node
-// has partitions, or patience lasts.
+// read passes on the changes of a source. It begins the stream of another node again where it breaks, for as long as
+// that node has partitions, or patience lasts.
 func (f *following) read(ctx context.Context, s *source) {
 	place := f.from[s.node]
 	var broken time.Time // the time since which it does not work
@@ -194,7 +194,7 @@ func (f *following) read(ctx context.Context, s *source) {
 		if time.Since(broken) > f.patience {
 			_ = bring(news{err: &api.Error{
 				Code: api.CodeHeld, Hint: "follow again from the last change",
-				Err: fmt.Errorf("the node %s does not tell what happens in its runs: %w", s.node, err),
+				Err: fmt.Errorf("the node %s does not report what happens in its runs: %w", s.node, err),
 			}})
 			return
 		}

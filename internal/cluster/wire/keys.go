@@ -47,8 +47,7 @@ func ReadKeys(path string) (*Keys, error) {
 }
 
 // NewKeys makes keys of a secret. The same secret makes the same authority, so the nodes trust each other. Their
-// certificates hold for ever: what would it help if they ended while the secret does not? And so wrong clocks do no
-// harm.
+// certificates are valid forever, because the secret is, too. And so wrong clocks do no harm.
 func NewKeys(secret []byte) (*Keys, error) {
 	if len(secret) < shortestSecret {
 		return nil, fmt.Errorf("it has %d bytes, and needs %d or more at random; openssl rand -hex 32 makes one",
@@ -122,7 +121,7 @@ func (k *Keys) client() *tls.Config {
 	}
 }
 
-// foreign reports whether an error says that the other side has another secret.
+// foreign reports whether an error means that the other side has another secret.
 func foreign(err error) bool {
 	var unknown *tls.CertificateVerificationError
 	var alert tls.AlertError

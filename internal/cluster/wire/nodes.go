@@ -123,8 +123,8 @@ type Hints struct {
 	Webhooks func(ctx context.Context) error // webhooks or deliveries have changed. nil: this node sends none
 }
 
-// Handler answers what other nodes ask. next answers the API, and in returns who hears hints about a namespace; ok is
-// false if this node does not have it.
+// Handler answers the requests of other nodes. next answers the API, and in returns the receiver of hints about a
+// namespace; ok is false if this node does not have it.
 func (n *Nodes) Handler(next http.Handler, in func(namespace string) (h Hints, ok bool)) http.Handler {
 	mux := http.NewServeMux()
 	hint := func(path string, hear func(h Hints, r *http.Request) (status int)) {
@@ -172,7 +172,7 @@ func (n *Nodes) Server(h http.Handler) *http.Server {
 	}
 }
 
-// Look tells other nodes to read the table of nodes, and waits until they have been told or that takes too long.
+// Look tells other nodes to read the table of nodes, and waits until they have answered or that takes too long.
 func (n *Nodes) Look(ctx context.Context, own string, s cluster.Snapshot) {
 	n.tell(ctx, own, s, lookPath)
 }
@@ -201,7 +201,7 @@ func (n *Nodes) Expect(node cluster.Node, partition int) {
 	}
 }
 
-// hint tells a node something that it would find out by itself later.
+// hint tells a node something that it would find out later anyway.
 func (n *Nodes) hint(ctx context.Context, node cluster.Node, path string) {
 	ctx, cancel := context.WithTimeout(ctx, hintWithin)
 	defer cancel()
@@ -213,7 +213,7 @@ func (n *Nodes) hint(ctx context.Context, node cluster.Node, path string) {
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		n.log.Debug("a node cannot be told something; it finds out later", "node", node.ID, "address", node.Address,
+		n.log.Debug("a node cannot be notified; it finds out later", "node", node.ID, "address", node.Address,
 			"error", err)
 	}
 }

@@ -24,7 +24,7 @@ type Others struct {
 // NewOthers returns the nodes beside the one with an id.
 func NewOthers(nodes *Nodes, own string) *Others { return &Others{nodes: nodes, own: own} }
 
-// Attach tells which node this is, once it has joined.
+// Attach sets which node this is, once it has joined.
 func (o *Others) Attach(m *cluster.Member) { o.member.Store(m) }
 
 // Owner implements service.Nodes.
@@ -69,7 +69,7 @@ func (o *Others) stand() cluster.Snapshot {
 	return cluster.Snapshot{}
 }
 
-// Failing returns why this node is no sound part of the cluster at present, or nil if it is, or has not joined yet.
+// Failing returns why this node is not a sound part of the cluster at present, or nil if it is, or has not joined yet.
 func (o *Others) Failing() error {
 	if m := o.member.Load(); m != nil {
 		return m.Failing()
@@ -153,7 +153,7 @@ type Tasks struct {
 	others      *Others
 }
 
-// NewTasks returns the queues of all nodes: own are those of this one.
+// NewTasks returns the queues of all nodes; own are those of this one.
 func NewTasks(own api.Tasks, partitionOf func(core.RunID) int, others *Others) *Tasks {
 	return &Tasks{own, partitionOf, others}
 }

@@ -96,7 +96,7 @@ type ownerRow struct {
 	left bool // it has rows of a partition that was moved away, for longer than anybody uses an old map
 }
 
-// Snapshot implements cluster.Storage. Other stores than the first one get little time: while one does not answer, the
+// Snapshot implements cluster.Storage. Stores other than the first one get little time: while one does not answer, the
 // node has to give its signs of life.
 func (s *stores) Snapshot(ctx context.Context) (out cluster.Snapshot, err error) {
 	if err := s.readMap(ctx); err != nil {

@@ -165,7 +165,7 @@ func (s *storage) Close() error {
 	var err error
 	for partition, epoch := range owned {
 		if err = s.release(ctx, partition, epoch); err != nil {
-			break // the others would fail as well; their leases end by themselves
+			break // the others would fail as well; their leases end on their own
 		}
 	}
 	if s.outbox.DB != nil { // nil: opened for reading only

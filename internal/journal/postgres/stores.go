@@ -231,7 +231,7 @@ func (s *storage) begin(ctx context.Context) error {
 		of, _, err = s.belongs(ctx)
 	}
 	if err == nil && of != s.belongsTo {
-		err = fmt.Errorf("%s is not the store of this cluster any more: it was emptied, or belongs to another one; "+
+		err = fmt.Errorf("%s is no longer the store of this cluster: it was emptied, or belongs to another one; "+
 			"restore a backup, or correct the address", s.name)
 	}
 	if err == nil && st.version < newest {

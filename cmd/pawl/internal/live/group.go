@@ -102,39 +102,24 @@ func (d *drawing) items(r *api.Run, items []*api.Step, name, depth int) {
 	}
 }
 
-// arranged returns a run's steps: those that stand by themselves, and the items below each group. An item whose result
-// was kept from an earlier run was there before its group; it is drawn there as well.
+// arranged returns a run's steps: those that stand by themselves, and the items below each group. Items whose results
+// were kept from an earlier run were there before the others.
 func arranged(run *api.Run) (alone []*api.Step, items map[string][]*api.Step) {
 	items = map[string][]*api.Step{}
-	groups := map[string]string{} // keys of groups by their names
-	var kept []*api.Step
+	mixed := map[string]bool{}
 	for _, s := range run.Steps {
 		switch {
 		case s.Superseded:
 		case s.Group != "":
-			items[s.Group] = append(items[s.Group], s)
-		case s.Kept && s.Item != nil:
-			kept = append(kept, s)
+			items[s.Group], mixed[s.Group] = append(items[s.Group], s), mixed[s.Group] || s.Kept
 		default:
 			alone = append(alone, s)
-			if is(s, api.KindGroup) {
-				groups[s.Name] = s.Step
-			}
 		}
 	}
-	mixed := map[string]bool{}
-	for _, s := range kept {
-		group, begun := groups[s.Name]
-		if !begun {
-			alone = append(alone, s)
-			continue
+	for group, is := range mixed {
+		if is {
+			slices.SortFunc(items[group], func(a, b *api.Step) int { return cmp.Compare(*a.Item, *b.Item) })
 		}
-		below := *s
-		below.Group = group
-		items[group], mixed[group] = append(items[group], &below), true
-	}
-	for group := range mixed {
-		slices.SortFunc(items[group], func(a, b *api.Step) int { return cmp.Compare(*a.Item, *b.Item) })
 	}
 	return alone, items
 }

@@ -153,7 +153,7 @@ func (t *Terminal) suspend() tea.Cmd {
 
 // continueUntil continues the process again and again until it is resumed. A stopped process does not do this. But
 // where no shell could continue it, in a container for example, the system does not stop it, and Bubble Tea would wait
-// for ever.
+// forever.
 func continueUntil(resumed <-chan struct{}) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
