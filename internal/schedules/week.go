@@ -101,7 +101,7 @@ func inWeek(ctx context.Context, s Reader, one *Schedule, from, now time.Time) (
 	if table, err := state.Table(); err == nil { // else this version does not read its times
 		out.More = h.missed(table, one.Recent) || out.More
 		if one.Paused == nil {
-			out.More = h.coming(state.Coming(table, now, mostFired)) || out.More
+			out.More = h.coming(state, table, now) || out.More
 		}
 	}
 	out.Hours = []Hour{}
@@ -154,12 +154,21 @@ func (h *hours) missed(table *schedule.Table, all []schedule.Missed) (more bool)
 	return false
 }
 
-// coming counts the firings to come. It reports whether there are too many.
-func (h *hours) coming(all []time.Time) (more bool) {
-	for _, firing := range all {
-		if hour := h.at(firing); hour != nil {
+// coming counts the firings to come, as far as the week goes. It reports whether there are too many.
+func (h *hours) coming(state *schedule.State, table *schedule.Table, now time.Time) (more bool) {
+	first := state.Coming(table, now, 1)
+	if len(first) == 0 {
+		return false
+	}
+	firing := first[0]
+	for range mostFired {
+		if firing.IsZero() || !firing.Before(h.to) || !state.Until.IsZero() && !firing.Before(state.Until) {
+			return false
+		}
+		if hour := h.at(firing); hour != nil && !slices.ContainsFunc(state.Skips, firing.Equal) {
 			hour.Coming++
 		}
+		firing = table.Next(firing)
 	}
-	return len(all) == mostFired && all[mostFired-1].Before(h.to)
+	return true
 }
