@@ -75,7 +75,7 @@ func (w *Workflow[In, Out]) EnsureSchedule(ctx context.Context, c Client, name s
 		},
 	}
 	_, err = schedules.Ensure(ctx, clientRuns{c}, state, req.Actor, req.Reason)
-	return h, h.told(err)
+	return h, h.ownError(err)
 }
 
 // checkCarried checks the labels and headers of the runs that a schedule will start.
@@ -96,8 +96,8 @@ type ScheduleHandle struct {
 // ScheduleOf names a schedule. Whether it exists is not looked up.
 func ScheduleOf(c Client, name string) ScheduleHandle { return ScheduleHandle{Name: name, client: c} }
 
-// told makes an error of this package of one that an operation on a schedule returned.
-func (h ScheduleHandle) told(err error) error {
+// ownError makes an error of this package of one that an operation on a schedule returned.
+func (h ScheduleHandle) ownError(err error) error {
 	switch api.CodeOf(err) {
 	case "":
 		return err
@@ -116,7 +116,7 @@ func (h ScheduleHandle) Describe(ctx context.Context) (client.ScheduleDescriptio
 		return client.ScheduleDescription{}, err
 	}
 	s, err := schedules.Get(ctx, clientRuns{h.client}, h.Name, time.Now())
-	return described(&s), h.told(err)
+	return described(&s), h.ownError(err)
 }
 
 // named returns an error for a handle that names no schedule, or has no client.
@@ -153,7 +153,7 @@ func (h ScheduleHandle) do(
 	}
 	c.Actor, c.Reason = h.Actor, reason
 	out, err := schedules.Do(ctx, clientRuns{h.client}, h.Name, verb, c, time.Now())
-	return out, h.told(err)
+	return out, h.ownError(err)
 }
 
 // Update gives the schedule other times and rules. What the new ones would have fired before now is not made up for;

@@ -425,7 +425,7 @@ func (d *definition) hooksOf(r *core.Run) []int32 {
 	c := r.Closing
 	if c.Hook > 0 {
 		if c.Hook == 1 {
-			return slices.Concat(d.stages[onExit], d.told(r))
+			return slices.Concat(d.stages[onExit], d.noticeSteps(r))
 		}
 		return nil
 	}

@@ -292,13 +292,13 @@ func (l *linter) exits(s *Step, e *Exec) {
 // absent looks for parts of the input in a condition or a command that a run need not have. Without them the step
 // fails.
 func (l *linter) absent(s *Step, p *plan) {
-	var told []string
+	var reported []string
 	look := func(keys []string) {
 		for _, key := range keys {
-			if slices.Contains(told, key) || p.when != nil && p.when.Asks(key) {
+			if slices.Contains(reported, key) || p.when != nil && p.when.Asks(key) {
 				continue
 			}
-			told = append(told, key)
+			reported = append(reported, key)
 			l.add(Warning, s.pos, lintInputAbsent, s.Name, "step %q fails in a run without %s: give it a default, "+
 				"list it under required, or write %s ?? 'a default'", s.Name, key, key)
 		}

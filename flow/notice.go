@@ -12,8 +12,9 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// told lists the steps that send notices of an outcome. There are no notices of a cancel: whoever cancelled knows.
-func (d *definition) told(r *core.Run) []int32 {
+// noticeSteps lists the steps that send notices of an outcome. There are no notices of a cancel: whoever cancelled
+// knows.
+func (d *definition) noticeSteps(r *core.Run) []int32 {
 	about := noticeOf(r)
 	var out []int32
 	for _, def := range d.stages[onNotice] {

@@ -59,7 +59,7 @@ func begin(ctx context.Context, engine any, s relay.Setting) (stop func()) {
 
 // Codes with which PostgreSQL refuses a message of a transaction on another database: the constraint of the table
 // fails, or there is no such table, column or schema. See the appendix "PostgreSQL Error Codes" of its manual.
-var elsewhere = []string{"23514", "42P01", "42703", "3F000"}
+var otherDatabase = []string{"23514", "42P01", "42703", "3F000"}
 
 // explain adds the probable cause to the error of a message that could not be written into an engine's own table.
 func (o *Outbox) explain(err error) error {
@@ -68,7 +68,7 @@ func (o *Outbox) explain(err error) error {
 		return wrap(err)
 	}
 	switch code := said.SQLState(); {
-	case slices.Contains(elsewhere, code):
+	case slices.Contains(otherDatabase, code):
 		return refuse(pawl.ErrInvalid, "the transaction is not on the database that has the engine's journal: begin "+
 			"it there, or use New with a table of your own: %w", err)
 	case code == "42501":

@@ -226,8 +226,8 @@ func TestHistoryFile(t *testing.T) {
 		half := strings.Replace(string(text), base64.StdEncoding.EncodeToString(doc.Entries[1].Entry),
 			base64.StdEncoding.EncodeToString(doc.Entries[1].Entry[1:]), 1)
 		for history, want := range map[string]string{
-			newer: "newer version of Pawl", `{"a": 1}`: "is no history", "": "is empty", string(text[:99]): "no JSON",
-			half: "entry 2 of the history", "no JSON": "no JSON", `{"pawlHistory": 1}`: "is empty",
+			newer: "newer version of Pawl", `{"a": 1}`: "is no history", "": "is empty", string(text[:99]): "not JSON",
+			half: "entry 2 of the history", "no JSON": "not JSON", `{"pawlHistory": 1}`: "is empty",
 		} {
 			said := record(t, func(t testing.TB) { pawltest.ReplayWith(t, sealed, w, []byte(history)) })
 			if !strings.Contains(said, want) {

@@ -89,7 +89,7 @@ func (a *app) carryThrough(ctx context.Context, m *machine, ids []string, how te
 	f.asks = true
 	err := a.concluded(f, f.follow(ctx, ids))
 	err = errors.Join(err, m.close())
-	if a.server != "" || !gone(err) {
+	if a.server != "" || !otherEnded(err) {
 		return err
 	}
 	if how != tellQuiet && how != tellJSON {
@@ -105,8 +105,10 @@ func (a *app) carryThrough(ctx context.Context, m *machine, ids []string, how te
 	return a.carry(ctx, m, ids, how)
 }
 
-// gone reports whether an error means that the other process has ended.
-func gone(err error) bool { return errors.Is(err, api.Sentinel(api.CodeClosed)) }
+// otherEnded reports whether an error means that the other process has ended.
+func otherEnded(err error) bool { return errors.Is(err, api.Sentinel(api.CodeClosed)) }
 
 // unanswered reports whether an error means that the other process has ended, perhaps in the middle of a request.
-func unanswered(err error) bool { return gone(err) || errors.Is(err, api.Sentinel(api.CodeUncertain)) }
+func unanswered(err error) bool {
+	return otherEnded(err) || errors.Is(err, api.Sentinel(api.CodeUncertain))
+}

@@ -248,7 +248,7 @@ type starter func(ctx context.Context, svc api.Service) (api.Started, error)
 func (a *app) startRun(ctx context.Context, begin starter, carry bool, how telling) error {
 	m, started, err := a.begun(ctx, begin, carry)
 	again := false
-	for gone(err) && a.joined && a.server == "" { // the process that held the database has ended meanwhile
+	for otherEnded(err) && a.joined && a.server == "" { // the process that held the database has ended meanwhile
 		a.joined, again = false, true
 		m, started, err = a.begun(ctx, begin, carry)
 	}

@@ -119,7 +119,7 @@ func (a runVerbs) bulk(ctx context.Context, verb string, r bulk.Request) error {
 			refused++
 		}
 		if !a.structured() {
-			a.say("%s", told(result, verb, r.DryRun))
+			a.say("%s", outcomeLine(result, verb, r.DryRun))
 		}
 		return nil
 	})
@@ -137,8 +137,8 @@ func (a runVerbs) bulk(ctx context.Context, verb string, r bulk.Request) error {
 	return err
 }
 
-// told formats the outcome for one run as a line.
-func told(r bulk.Result, verb string, dry bool) string {
+// outcomeLine formats the outcome for one run as a line.
+func outcomeLine(r bulk.Result, verb string, dry bool) string {
 	name := fmt.Sprintf("%s  %s", r.Run, screen.Clean(r.Workflow))
 	if r.WorkflowID != "" {
 		name += "  " + screen.Clean(r.WorkflowID)

@@ -37,8 +37,9 @@ func RunBefore(ctx context.Context, from Reader, r *Run) (*Run, error) {
 	return from.Run(ctx, page.Runs[0].Run)
 }
 
-// boring holds the parts of a process's output that are the same for every process; run logs and -o json show them.
-var boring = []string{"exitCode", "log", "stdout", "stderr", "stdoutBytes", "stderrBytes", "tests"}
+// commonOutput holds the parts of a process's output that are the same for every process; run logs and -o json show
+// them.
+var commonOutput = []string{"exitCode", "log", "stdout", "stderr", "stdoutBytes", "stderrBytes", "tests"}
 
 // Result returns a step's output for people, nil if it holds nothing of interest.
 func Result(s *Step) []byte {
@@ -52,7 +53,7 @@ func Result(s *Step) []byte {
 	if s.Type != "exec" || json.Unmarshal(s.Output, &fields) != nil {
 		return s.Output
 	}
-	for _, name := range boring {
+	for _, name := range commonOutput {
 		delete(fields, name)
 	}
 	text, err := json.Marshal(fields)

@@ -264,7 +264,7 @@ steps:
 			names           []string // nil: the failed steps
 		}{
 			{"exec: x, timeout: 1m", "exec: z, timeout: 1h", `{"n":1,"m":2}`, "each[0] get use", "", nil},
-			{"", "", `{"n":2,"m":1}`, "get", "", []string{"use"}},
+			{"", "", `{"n":2,"m":1}`, "each[0] get", "", []string{"use"}},
 			{"", "", `{"n":2,"m":1}`, "", `step "use" has used input.n`, []string{"each"}},
 			{"name: use, needs: get", "name: use", `{"n":1,"m":1}`, "", "", []string{"get"}},
 			{"[x, \"${{ item }}\"]", "[z, \"${{ item }}\"]", `{"n":1,"m":1}`, "get use", "", nil},

@@ -97,7 +97,7 @@ func New(cfg Config) (*Daemon, error) {
 			return !cfg.Carried.Has(top())
 		})
 	}
-	d.embedded.KnowWorkers(d.unserved, d.waitsForSomebody)
+	d.embedded.KnowWorkers(d.hasNoWorker, d.waitsForSomebody)
 	d.embedded.KnowPlaces(d.engine.Ahead)
 	d.svc = d.embedded
 	d.route()

@@ -64,7 +64,7 @@ func (d *Daemon) taskQueue(q engine.QueueStats, lately minutes.QueueRecent) api.
 	if len(q.Waits) > 0 {
 		oldest := slices.MinFunc(q.Waits, func(a, b engine.Wait) int { return cmp.Compare(a.Since, b.Since) })
 		out.Oldest, out.OldestRun = api.Time(oldest.Since), oldest.Run.String()
-		out.Unserved = d.unserved(q.Queue, q.Type) || q.Free == 0 && q.Running == 0
+		out.Unserved = d.hasNoWorker(q.Queue, q.Type) || q.Free == 0 && q.Running == 0
 	}
 	return out
 }

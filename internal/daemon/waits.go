@@ -55,8 +55,8 @@ func (w *waits) at(
 	}
 }
 
-// unserved reports whether no worker takes the tasks of a type from a queue.
-func (d *Daemon) unserved(queue, taskType string) bool {
+// hasNoWorker reports whether no worker takes the tasks of a type from a queue.
+func (d *Daemon) hasNoWorker(queue, taskType string) bool {
 	return d.queues != nil && !d.engine.Here(queue, taskType) && !d.queues.Served(queue, taskType)
 }
 
@@ -67,7 +67,7 @@ func (d *Daemon) waitsForSomebody(ctx context.Context) (map[core.RunID]error, er
 		queues, err := d.engine.Queues(ctx)
 		known := map[core.RunID]error{}
 		for _, q := range queues {
-			nobody := d.unserved(q.Queue, q.Type)
+			nobody := d.hasNoWorker(q.Queue, q.Type)
 			for _, w := range q.Waits {
 				if why := whyWaits(q, w, nobody, now); why != nil {
 					known[w.Run] = why

@@ -242,7 +242,7 @@ func TestJoinRefused(t *testing.T) {
 	defer k.Drain()
 	one := joinOf(t, "", "w").Options
 	for want, r := range map[string]api.BodiesJoin{
-		"not understood":        {Holder: second, Workflows: []string{"w"}, Options: []byte("nonsense")},
+		"cannot be read":        {Holder: second, Workflows: []string{"w"}, Options: []byte("nonsense")},
 		"2 workflows are named": {Holder: second, Workflows: []string{"w", "v"}, Options: one},
 		`is named "v"`:          {Holder: second, Workflows: []string{"v"}, Options: one},
 	} {

@@ -117,7 +117,7 @@ func (s Updates) Update(ctx context.Context, name string, u api.Update) (api.Ans
 	if err != nil {
 		return api.Answer{}, err
 	}
-	reply, err := body.Asking{State: s.State, Ask: s.Keeper.ask, HasBody: s.Keeper.serves}.Update(ctx, run,
+	reply, err := body.Asking{State: s.State, Ask: s.Keeper.ask, HasBody: s.Keeper.hasProgram}.Update(ctx, run,
 		body.Update{Name: u.Name, ID: u.ID, Payload: u.Payload})
 	if err == nil && reply.Open {
 		err = s.open(ctx, &reply, u)
@@ -140,8 +140,8 @@ func (s Updates) open(ctx context.Context, reply *body.Reply, u api.Update) erro
 	return err
 }
 
-// serves reports whether a process serves or has served the run's workflow.
-func (k *Keeper) serves(workflow string, definition core.DefinitionID) bool {
+// hasProgram reports whether a process serves or has served the run's workflow.
+func (k *Keeper) hasProgram(workflow string, definition core.DefinitionID) bool {
 	d, err := k.Find(workflow)
 	return err == nil && d.ID == definition
 }

@@ -180,7 +180,7 @@ func remove(ctx context.Context, s Service, name string, c *ScheduleChange) erro
 	if reason == "" {
 		reason = "the schedule was removed"
 	}
-	return gone(name, s.Operate(ctx, schedule.Prefix+name, api.Operation{
+	return asNotFound(name, s.Operate(ctx, schedule.Prefix+name, api.Operation{
 		Operation: api.OpTerminate, Actor: c.Actor, Reason: reason,
 	}))
 }
@@ -191,13 +191,13 @@ func send(ctx context.Context, s Service, name string, change *schedule.Change) 
 	if err != nil {
 		return invalid(err)
 	}
-	return gone(name, s.Send(ctx, schedule.Prefix+name, api.SendRequest{
+	return asNotFound(name, s.Send(ctx, schedule.Prefix+name, api.SendRequest{
 		Name: schedule.Event, Payload: payload, Actor: change.Actor, Reason: change.Reason,
 	}))
 }
 
-// gone replaces the error for a schedule that has ended meanwhile by one that there is none.
-func gone(name string, err error) error {
+// asNotFound replaces the error for a schedule that has ended meanwhile by one that there is none.
+func asNotFound(name string, err error) error {
 	switch api.CodeOf(err) {
 	case api.CodeNotFound, api.CodeRunClosed:
 		return notFound(name)

@@ -40,9 +40,9 @@ var secretAnswers = map[string]bool{
 	"POST /api/v1/tokens": true, "POST /api/v1/webhooks": true, "POST /api/v1/webhooks/{webhook}/rotate": true,
 }
 
-// kept is an answer in its stored form. Before the request is carried out, one without a status is stored: if the
-// server ends meanwhile, it is unknown whether the request was carried out.
-type kept struct {
+// storedAnswer is an answer in its stored form. Before the request is carried out, one without a status is stored: if
+// the server ends meanwhile, it is unknown whether the request was carried out.
+type storedAnswer struct {
 	Request string      `json:"request"` // the hash of the request
 	Status  int         `json:"status,omitempty"`
 	Header  http.Header `json:"header,omitempty"`
@@ -135,14 +135,14 @@ func (s *Server) carryOutOnce(
 	if err != nil {
 		return httpapi.ProblemOf(err)
 	}
-	var before kept
+	var before storedAnswer
 	if text != nil {
 		if err := json.Unmarshal(text, &before); err != nil {
 			return httpapi.ProblemOf(err)
 		}
 		return before.repeat(w, request)
 	}
-	if err := s.remember(r.Context(), hash, kept{Request: request}); err != nil {
+	if err := s.remember(r.Context(), hash, storedAnswer{Request: request}); err != nil {
 		return httpapi.ProblemOf(err)
 	}
 	// The caller may go away; the result of the request is stored nevertheless.
@@ -160,7 +160,7 @@ func (s *Server) carryOutOnce(
 	case held.status >= 500, held.body.Len() > mostAnswer:
 		err = s.cfg.Answers.Forget(within, hash)
 	default:
-		err = s.remember(within, hash, kept{request, held.status, held.header, held.body.Bytes()})
+		err = s.remember(within, hash, storedAnswer{request, held.status, held.header, held.body.Bytes()})
 	}
 	if err != nil {
 		s.cfg.Log.Error("an answer is not remembered",
@@ -173,7 +173,7 @@ func (s *Server) carryOutOnce(
 // answerWithin limits the time of a request whose caller may have gone.
 const answerWithin = time.Minute
 
-func (s *Server) remember(ctx context.Context, hash string, k kept) error {
+func (s *Server) remember(ctx context.Context, hash string, k storedAnswer) error {
 	text, err := json.Marshal(k)
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ func (s *Server) remember(ctx context.Context, hash string, k kept) error {
 }
 
 // repeat gives an answer again.
-func (k *kept) repeat(w http.ResponseWriter, request string) *httpapi.Problem {
+func (k *storedAnswer) repeat(w http.ResponseWriter, request string) *httpapi.Problem {
 	switch {
 	case k.Request != request:
 		return httpapi.ProblemOf(&api.Error{

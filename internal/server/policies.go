@@ -29,8 +29,8 @@ func reading[T any](ctx context.Context, s *Server, read func() (T, error)) (out
 	}
 }
 
-// told returns the answer about a policy.
-func told[T any](
+// answerOn returns the answer about a policy.
+func answerOn[T any](
 	ctx context.Context, s *Server, r api.PolicyRequest, tell func(context.Context, api.PolicyRequest) (T, error),
 ) (T, error) {
 	return reading(ctx, s, func() (T, error) { return tell(ctx, r) })
@@ -46,17 +46,17 @@ func (s *Server) policyRoutes(a huma.API) {
 	op.Description = "Every attempt goes wrong: by itself, or at its limit. What the steps of a run will come to is " +
 		"told by its forecast."
 	huma.Register(a, op, func(ctx context.Context, in *policyInput) (*answered[api.Explained], error) {
-		return body(told(ctx, s, in.Body, s.cfg.Policies.ExplainPolicy))
+		return body(answerOn(ctx, s, in.Body, s.cfg.Policies.ExplainPolicy))
 	})
 	op = under(api.RoleRead, "POST", "/policies/simulate", "simulatePolicy", "policies",
 		"Tell what becomes of a scripted step")
 	huma.Register(a, op, func(ctx context.Context, in *policyInput) (*answered[api.Simulated], error) {
-		return body(told(ctx, s, in.Body, s.cfg.Policies.SimulatePolicy))
+		return body(answerOn(ctx, s, in.Body, s.cfg.Policies.SimulatePolicy))
 	})
 	op = under(api.RoleRead, "POST", "/policies/lint", "lintPolicy", "policies",
 		"Find what can never have an effect in a policy")
 	huma.Register(a, op, func(ctx context.Context, in *policyInput) (*answered[findings], error) {
-		found, err := told(ctx, s, in.Body, s.cfg.Policies.LintPolicy)
+		found, err := answerOn(ctx, s, in.Body, s.cfg.Policies.LintPolicy)
 		return body(findings{found}, err)
 	})
 }

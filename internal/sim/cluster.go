@@ -233,7 +233,7 @@ func (m *machine) takeOver(s *simPartition) {
 	}
 	n.tenure = n.p.Tenure(sent, u.now)
 	n.watchLease()
-	n.opened()
+	n.afterOpen()
 }
 
 // standStill ends work that does not go on when its process does.

@@ -96,7 +96,7 @@ func (n *node) open() {
 		n.u.after(n.u.span(time.Millisecond, 10*time.Second), n.name+" opens again", n.open)
 		return
 	}
-	n.opened()
+	n.afterOpen()
 }
 
 func (n *node) tryOpen() error {
@@ -108,8 +108,8 @@ func (n *node) tryOpen() error {
 	return err
 }
 
-// opened goes on with the partition that was opened.
-func (n *node) opened() {
+// afterOpen goes on with the partition that was opened.
+func (n *node) afterOpen() {
 	n.u.checker.noteOwner(n)
 	n.needsOpen = false
 	for _, say := range n.heldReports {

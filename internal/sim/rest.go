@@ -120,8 +120,8 @@ func (n *node) cannotStart(c engine.Call) bool {
 	return n.process.withoutPrograms && ok && start.Start.Definition.Kind == journal.KindGo
 }
 
-// elsewhere returns the definition of a program that the process does not have.
-func elsewhere(journal.Definition) (*core.Definition, error) {
+// withoutProgram returns the definition of a program that the process does not have.
+func withoutProgram(journal.Definition) (*core.Definition, error) {
 	return &core.Definition{
 		NewDecider: func(*core.Run) core.Decider { return nil }, HasBody: true, HandlesCancel: true, Elsewhere: true,
 	}, nil

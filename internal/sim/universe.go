@@ -381,7 +381,7 @@ func (u *universe) config(n *node) engine.Config {
 		},
 	}
 	if n.process.withoutPrograms && !u.opt.CarryAll {
-		cfg.Kinds[journal.KindGo] = engine.Kind{Compile: elsewhere}
+		cfg.Kinds[journal.KindGo] = engine.Kind{Compile: withoutProgram}
 	}
 	if n.process.shared && !u.opt.OwnMatchers {
 		cfg.Matcher, cfg.Wake = n.process.matcher, n.match

@@ -91,7 +91,7 @@ func (s *Frontend) answer(
 			resp, err = nil, status.Error(codes.Internal, "the request panicked")
 		}
 	}()
-	if name, is := elsewhere(req); is {
+	if name, is := otherNamespace(req); is {
 		return nil, serviceerror.ToStatus(serviceerror.NewNamespaceNotFound(name)).Err()
 	}
 	resp, err = handler(ctx, req)
@@ -104,8 +104,8 @@ func (s *Frontend) answer(
 	return nil, serviceerror.ToStatus(plain(err)).Err()
 }
 
-// elsewhere reports whether a request is about a namespace that is not served.
-func elsewhere(req any) (name string, is bool) {
+// otherNamespace reports whether a request is about a namespace that is not served.
+func otherNamespace(req any) (name string, is bool) {
 	switch req.(type) {
 	case *workflowservice.DescribeNamespaceRequest, *workflowservice.RegisterNamespaceRequest:
 		return "", false // they say so themselves

@@ -13,8 +13,8 @@ const (
 	attentionKey = "webhook/attention" // the document with what was told
 )
 
-// told is what webhooks were told that needs a person.
-type told struct {
+// sentAttention is what webhooks were told that needs a person.
+type sentAttention struct {
 	Concerns []api.AttentionEvent `json:"concerns"`
 }
 
@@ -48,7 +48,7 @@ func tellAttention(ctx context.Context, d *Dispatcher, now api.Attention) error 
 	if err != nil {
 		return storageError(err)
 	}
-	var before told
+	var before sentAttention
 	for _, doc := range found {
 		if err := journal.DecodeDocument(doc.Value, documentVersion, &before); err != nil {
 			return broken(doc.Key, err)
@@ -63,7 +63,7 @@ func tellAttention(ctx context.Context, d *Dispatcher, now api.Attention) error 
 
 // changesOf returns what was told from now on, and what is to be told: of each concern that it has come, and that it
 // has gone. One that changes is not told again.
-func changesOf(before told, now api.Attention, at api.Time) (after told, notices []Notice) {
+func changesOf(before sentAttention, now api.Attention, at api.Time) (after sentAttention, notices []Notice) {
 	known := map[string]api.AttentionEvent{}
 	for _, c := range before.Concerns {
 		known[c.Key] = c

@@ -13,7 +13,7 @@ func TestAttentionIsToldOnce(t *testing.T) {
 	concern := func(key, id string, runs int) api.Concern {
 		return api.Concern{Key: key, ID: id, Cause: api.CauseFailed, Name: "shop", Runs: runs}
 	}
-	var open told
+	var open sentAttention
 	at := api.Time(100)
 	look := func(more bool, all ...api.Concern) string {
 		after, notices := changesOf(open, api.Attention{Concerns: all, More: more}, at)

@@ -40,9 +40,9 @@ func TestForms(t *testing.T) {
 		func(text []byte) (out due, err error) {
 			return out, journal.DecodeDocument(text, documentVersion, &out)
 		})
-	golden.Form(t, "attention.json", golden.Full[told](),
-		func(w told) ([]byte, error) { return document(attentionKey, w).Value, nil },
-		func(text []byte) (out told, err error) {
+	golden.Form(t, "attention.json", golden.Full[sentAttention](),
+		func(w sentAttention) ([]byte, error) { return document(attentionKey, w).Value, nil },
+		func(text []byte) (out sentAttention, err error) {
 			return out, journal.DecodeDocument(text, documentVersion, &out)
 		})
 	secrets := []secret{{Text: secretPrefix + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}}

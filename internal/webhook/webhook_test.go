@@ -398,9 +398,9 @@ func TestRefused(t *testing.T) {
 			"10.0.0.1 is a private":        func(r *api.WebhookRequest) { r.URL = "http://10.0.0.1/x" },
 			"::1 is a private":             func(r *api.WebhookRequest) { r.URL = "http://[::1]:80/x" },
 			"127.0.0.1 is a private":       func(r *api.WebhookRequest) { r.URL = "http://localhost:80/x" },
-			`"2130706433" is no name`:      func(r *api.WebhookRequest) { r.URL = "http://2130706433/" },
-			`"127.1" is no name`:           func(r *api.WebhookRequest) { r.URL = "http://127.1/" },
-			`"0x7f.0x1" is no name`:        func(r *api.WebhookRequest) { r.URL = "http://0x7f.0x1:22/" },
+			`"2130706433" is not a name`:   func(r *api.WebhookRequest) { r.URL = "http://2130706433/" },
+			`"127.1" is not a name`:        func(r *api.WebhookRequest) { r.URL = "http://127.1/" },
+			`"0x7f.0x1" is not a name`:     func(r *api.WebhookRequest) { r.URL = "http://0x7f.0x1:22/" },
 			"169.254.169.254 is a private": func(r *api.WebhookRequest) { r.URL = "http://169.254.169.254/latest" },
 			`webhook: events[1]: there is no event "run.faild": did you mean "run.failed"?`: events(
 				"run.*", "run.faild"),

@@ -103,7 +103,7 @@ func (e *Exec) keep(ctx context.Context, t core.Task, p *ExecPayload, out *captu
 		return
 	}
 	failure := res.Failure
-	files, problem := e.kept(ctx, t, p)
+	files, problem := e.keepArtifacts(ctx, t, p)
 	switch {
 	case problem == nil && failure == nil:
 		res.Output = WithField(res.Output, "artifacts", files)
@@ -114,7 +114,7 @@ func (e *Exec) keep(ctx context.Context, t core.Task, p *ExecPayload, out *captu
 	}
 }
 
-func (e *Exec) kept(ctx context.Context, t core.Task, p *ExecPayload) ([]artifact.File, *policy.Failure) {
+func (e *Exec) keepArtifacts(ctx context.Context, t core.Task, p *ExecPayload) ([]artifact.File, *policy.Failure) {
 	folder, failure := p.folder()
 	if failure != nil {
 		return nil, failure

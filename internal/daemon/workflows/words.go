@@ -68,19 +68,19 @@ func (stevoraWords) Event(e core.Event) string {
 type steepWords struct{ chains map[string]string }
 
 func (w steepWords) Run(t *trail.Trail, child childReader) api.Words {
-	status, message := steep.Status(w.told(t, child))
+	status, message := steep.Status(w.counted(t, child))
 	return api.Words{System: "Steep", Status: status, Message: message}
 }
 
-// told returns a run as Steep counts it, with its child runs.
-func (w steepWords) told(t *trail.Trail, child childReader) steep.Told {
+// counted returns a run as Steep counts it, with its child runs.
+func (w steepWords) counted(t *trail.Trail, child childReader) steep.Told {
 	return steep.Told{Run: t.Run, Chains: w.chains, Child: func(step core.StepID) (steep.Told, bool) {
 		run, workflow := child(t, step)
 		if run == nil {
 			return steep.Told{}, false
 		}
 		below, _ := workflow.Words.(steepWords)
-		return below.told(run, child), true
+		return below.counted(run, child), true
 	}}
 }
 

@@ -45,9 +45,9 @@ func (g *group) joined(size int) {
 
 func (g *group) left() { g.running-- }
 
-// kept counts a suspect whose worker has it since before the engine was opened. Where suspects of several sizes were
-// kept, because more than one process had them, none joins them.
-func (g *group) kept(size int) {
+// joinedBefore counts a suspect whose worker has it since before the engine was opened. Where suspects of several sizes
+// were kept, because more than one process had them, none joins them.
+func (g *group) joinedBefore(size int) {
 	alone := g.running == 0
 	g.joined(size)
 	if !alone && size != g.size {
@@ -59,7 +59,7 @@ func (g *group) kept(size int) {
 func (m *Matcher) Keep(key Key) {
 	if key.Group > 0 {
 		m.mu.Lock()
-		m.group.kept(key.Group)
+		m.group.joinedBefore(key.Group)
 		m.mu.Unlock()
 	}
 }

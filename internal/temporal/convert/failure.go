@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// kept are the details of a failure that came as a message of the protocol: the whole message, as bytes.
-type kept struct {
+// storedFailure are the details of a failure that came as a message of the protocol: the whole message, as bytes.
+type storedFailure struct {
 	Temporal []byte `json:"temporal"`
 }
 
@@ -27,7 +27,7 @@ func FailureOf(f *failurepb.Failure) (*policy.Failure, error) {
 	if err != nil {
 		return nil, err
 	}
-	if out.Details, err = json.Marshal(kept{raw}); err != nil {
+	if out.Details, err = json.Marshal(storedFailure{raw}); err != nil {
 		return nil, err
 	}
 	switch info := f.FailureInfo.(type) {
@@ -58,7 +58,7 @@ func Failure(f *policy.Failure) *failurepb.Failure {
 	if f == nil {
 		return nil
 	}
-	var of kept
+	var of storedFailure
 	if json.Unmarshal(f.Details, &of) == nil && of.Temporal != nil {
 		out := &failurepb.Failure{}
 		if proto.Unmarshal(of.Temporal, out) == nil {

@@ -181,7 +181,7 @@ func (k *Keeper) Complete(
 	l.timer.Stop()
 	take := r.eager(q)
 	if err := r.do(append([]core.Command{a}, cmds...)); err != nil {
-		take(gone)
+		take(cancelledContext)
 		return nil, r.notTaken(ctx, l, q, err)
 	}
 	activities := take(ctx)

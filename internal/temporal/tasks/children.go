@@ -24,7 +24,7 @@ func (d *deciding) child(said *commandpb.StartChildWorkflowExecutionCommandAttri
 		return bad(cause, "WorkflowId length exceeds limit")
 	case a.GetWorkflowType().GetName() == "":
 		return bad(cause, "WorkflowType is not set on command")
-	case elsewhere(a.Namespace):
+	case isOtherNamespace(a.Namespace):
 		return bad(cause, "there is no namespace %q here", a.Namespace)
 	}
 	if a.RetryPolicy != nil {
@@ -47,7 +47,7 @@ func (d *deciding) child(said *commandpb.StartChildWorkflowExecutionCommandAttri
 // maxID bounds the ids that workers choose.
 const maxID = 1000
 
-func elsewhere(name string) bool { return name != "" && name != namespace }
+func isOtherNamespace(name string) bool { return name != "" && name != namespace }
 
 // signalRun sends an event to another run.
 func (d *deciding) signalRun(a *commandpb.SignalExternalWorkflowExecutionCommandAttributes) *badCommand {
@@ -58,7 +58,7 @@ func (d *deciding) signalRun(a *commandpb.SignalExternalWorkflowExecutionCommand
 		return bad(cause, "%v", err)
 	case a.SignalName == "":
 		return bad(cause, "SignalName is not set on command")
-	case elsewhere(a.Namespace):
+	case isOtherNamespace(a.Namespace):
 		return bad(cause, "there is no namespace %q here", a.Namespace)
 	}
 	return d.send(cause, history.SendSignal, a, core.Sent{
@@ -70,7 +70,7 @@ func (d *deciding) signalRun(a *commandpb.SignalExternalWorkflowExecutionCommand
 // cancelAnother asks another run to cancel.
 func (d *deciding) cancelAnother(a *commandpb.RequestCancelExternalWorkflowExecutionCommandAttributes) *badCommand {
 	const cause = enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_ATTRIBUTES
-	if elsewhere(a.Namespace) {
+	if isOtherNamespace(a.Namespace) {
 		return bad(cause, "there is no namespace %q here", a.Namespace)
 	}
 	return d.send(cause, history.SendCancel, a, core.Sent{

@@ -54,7 +54,7 @@ func (r *OfRun) commands(
 				"commands follow one that ends the run")
 		}
 		if a := c.GetProtocolMessageCommandAttributes(); a != nil {
-			if s.told(a.MessageId) {
+			if s.becomesEvent(a.MessageId) {
 				d.next++
 			}
 			continue

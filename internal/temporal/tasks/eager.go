@@ -48,8 +48,8 @@ func (r *OfRun) eager(q *workflowservice.RespondWorkflowTaskCompletedRequest) Ta
 	}
 }
 
-// gone is the context of a worker that does not get what came for it.
-var gone = func() context.Context {
+// cancelledContext is the context of a worker that does not get what came for it.
+var cancelledContext = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx

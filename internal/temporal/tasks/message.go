@@ -114,8 +114,8 @@ func (s *said) keepAccepted(
 	return nil
 }
 
-// told reports whether the message of a command becomes an event.
-func (s *said) told(id string) bool { return history.Told(s.byID[id]) }
+// becomesEvent reports whether the message of a command becomes an event.
+func (s *said) becomesEvent(id string) bool { return history.Told(s.byID[id]) }
 
 // isTraceless reports whether nothing is recorded of a task: it was there for updates alone, and its worker has
 // accepted none of them.
