@@ -211,6 +211,9 @@ func Unmatched(s *Step) string {
 func reasonWords(r policy.Reason, unmatched string) string {
 	switch r {
 	case policy.ReasonTimeoutNotRetryable:
+		if unmatched == noRetries {
+			return noRetries
+		}
 		return "the policy does not retry after this limit"
 	case policy.ReasonNonRetryable:
 		return "this failure is never retried"

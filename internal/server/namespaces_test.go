@@ -344,12 +344,14 @@ func TestTokensOfAllNamespaces(t *testing.T) {
 			if c.name != "" {
 				header = []string{httpapi.NamespaceHeader, c.name}
 			}
+			synctest.Wait() // the audit log has the requests before this one
 			status, text := w.with(c.token, c.method, c.path, c.body, header...)
 			if status != c.status || !strings.Contains(text, c.says) {
 				t.Errorf("%s %s %s as %s in %q: %d %s, want %d %s", c.method, c.path, c.body, c.token.Name, c.name,
 					status, text, c.status, c.says)
 			}
 		}
+		synctest.Wait()
 		status, text := w.with(w.strange[api.RoleAdmin], "GET", "/api/v1/audit", "")
 		if status != 200 || strings.Contains(text, `"default"`) {
 			t.Errorf("the audit log of one namespace: %d %s", status, text)
