@@ -35,7 +35,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/plugged"
 )
 
-// Outbox is a table of messages in the caller's database. The engine recognizes a message by its id for as long as it
+// Outbox is a table of messages in the caller's database. The engine recognises a message by its id for as long as it
 // keeps the run: let [pawl.Config.Retention] be longer than a relay may be stopped.
 type Outbox struct {
 	db          *sql.DB

@@ -88,7 +88,7 @@ func (s *shop) get(w http.ResponseWriter, r *http.Request) {
 func (s *shop) deliver(ctx pawl.Context, o order) (string, error) {
 	if err := pawl.Do(ctx, "charge", func(ctx context.Context) error {
 		// The process may die after the bank has taken the money and before that is recorded. Then this function runs
-		// again, with the same key, and the bank recognizes the payment.
+		// again, with the same key, and the bank recognises the payment.
 		return s.charge(ctx, pawl.Attempt(ctx).IdempotencyKey, o)
 	}); err != nil {
 		return "", err

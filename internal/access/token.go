@@ -22,7 +22,7 @@ const (
 	documentVersion = 1 // version of the stored form
 
 	tokenPrefix = "tokens/" // + the id of a token
-	// mark is the beginning of each token, by which programs that look for leaked secrets recognize it.
+	// mark is the beginning of each token, by which programs that look for leaked secrets recognise it.
 	mark        = "pawl_"
 	mostTokens  = 10_000
 	longestName = 100

@@ -1,4 +1,4 @@
-// Package overview lists what needs a person, grouped by its cause, and summarizes how the runs of a period went.
+// Package overview lists what needs a person, grouped by its cause, and summarises how the runs of a period went.
 package overview
 
 import (

@@ -123,7 +123,7 @@ func (s *Frontend) tokenOf(ctx context.Context, workflow, run, activity string) 
 }
 
 // RespondActivityTaskCompletedById takes the result of an activity that is named by its id.
-func (s *Frontend) RespondActivityTaskCompletedById( //nolint:revive // the protocol has the name
+func (s *Frontend) RespondActivityTaskCompletedById(
 	ctx context.Context, q *workflowservice.RespondActivityTaskCompletedByIdRequest,
 ) (*workflowservice.RespondActivityTaskCompletedByIdResponse, error) {
 	token, err := s.tokenOf(ctx, q.WorkflowId, q.RunId, q.ActivityId)
@@ -136,7 +136,7 @@ func (s *Frontend) RespondActivityTaskCompletedById( //nolint:revive // the prot
 }
 
 // RespondActivityTaskFailedById takes the failure of an activity that is named by its id.
-func (s *Frontend) RespondActivityTaskFailedById( //nolint:revive // the protocol has the name
+func (s *Frontend) RespondActivityTaskFailedById(
 	ctx context.Context, q *workflowservice.RespondActivityTaskFailedByIdRequest,
 ) (*workflowservice.RespondActivityTaskFailedByIdResponse, error) {
 	token, err := s.tokenOf(ctx, q.WorkflowId, q.RunId, q.ActivityId)
@@ -149,7 +149,7 @@ func (s *Frontend) RespondActivityTaskFailedById( //nolint:revive // the protoco
 }
 
 // RespondActivityTaskCanceledById takes the word that an activity has stopped that is named by its id.
-func (s *Frontend) RespondActivityTaskCanceledById( //nolint:revive // the protocol has the name
+func (s *Frontend) RespondActivityTaskCanceledById(
 	ctx context.Context, q *workflowservice.RespondActivityTaskCanceledByIdRequest,
 ) (*workflowservice.RespondActivityTaskCanceledByIdResponse, error) {
 	token, err := s.tokenOf(ctx, q.WorkflowId, q.RunId, q.ActivityId)
@@ -162,7 +162,7 @@ func (s *Frontend) RespondActivityTaskCanceledById( //nolint:revive // the proto
 }
 
 // RecordActivityTaskHeartbeatById takes the heartbeat of an activity that is named by its id.
-func (s *Frontend) RecordActivityTaskHeartbeatById( //nolint:revive // the protocol has the name
+func (s *Frontend) RecordActivityTaskHeartbeatById(
 	ctx context.Context, q *workflowservice.RecordActivityTaskHeartbeatByIdRequest,
 ) (*workflowservice.RecordActivityTaskHeartbeatByIdResponse, error) {
 	token, err := s.tokenOf(ctx, q.WorkflowId, q.RunId, q.ActivityId)

@@ -1,6 +1,6 @@
 // Package vet finds code in the bodies of workflows that gives another result when a body is called again.
 //
-// It recognizes a body by its type: a function that takes a pawl.Context. A function that is passed to package pawl, or
+// It recognises a body by its type: a function that takes a pawl.Context. A function that is passed to package pawl, or
 // to a call beside a pawl.Context, and takes a context.Context is a step's; one that is passed to pawl.Go or pawl.Map
 // is a branch's. For functions of the checked package it looks up whether they pass on to a step what they get.
 package vet
