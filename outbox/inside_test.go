@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -43,11 +44,12 @@ func untilEnded(ctx context.Context, e *pawl.Engine, n int) error {
 	}
 }
 
-// openEngine opens an engine with its runs in the shop's schema. It takes over soon from one that was killed.
+// openEngine opens an engine with its runs in the shop's schema. The lease of a process that is killed ends soon, those
+// of others not while their tests run.
 func (b *pgShop) openEngine(ctx context.Context) (*pawl.Engine, error) {
-	address := b.dsn + "&lease=300ms"
+	lease := cmp.Or(os.Getenv(insideLease), "lease=20s")
 	return pawl.Open(ctx, pawl.Config{
-		Database: address, Workflows: []pawl.Definition{purchase()}, Propagators: []pawl.Propagator{tenants{}},
+		Database: b.dsn + "&" + lease, Workflows: []pawl.Definition{purchase()}, Propagators: []pawl.Propagator{tenants{}},
 	})
 }
 
@@ -193,11 +195,12 @@ func testInsideTwoRelays(t *testing.T, dsn string) {
 }
 
 // These variables make the test binary a shop with an engine that kills itself once it has placed orders: where its
-// database is, which order comes first, and what holds back the delivery.
+// database is, which order comes first, what holds back the delivery, and for how long it owns the partition.
 const (
 	insideAt    = "PAWL_TEST_INSIDE_DSN"
 	insideFrom  = "PAWL_TEST_INSIDE_FROM"
 	insideUntil = "PAWL_TEST_INSIDE_UNTIL"
+	insideLease = "PAWL_TEST_INSIDE_LEASE"
 
 	beforeDelivery = "before" // nothing can be appended to the journal: the process dies before a run is started
 	afterDelivery  = "after"  // no message can be deleted: it dies when all are delivered
@@ -273,7 +276,7 @@ func testInsideKilled(t *testing.T, dsn string) {
 		}
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestInsideProcess$")
 		cmd.Env = append(os.Environ(), insideAt+"="+b.dsn, insideFrom+"="+strconv.Itoa(len(orders)),
-			insideUntil+"="+until)
+			insideUntil+"="+until, insideLease+"="+pgtest.Lease())
 		out, err := cmd.CombinedOutput()
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) || exit.Exited() {

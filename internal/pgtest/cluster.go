@@ -53,8 +53,10 @@ func (s *Server) DSN() string { return s.c.dsn() }
 
 // Lease returns the setting of a lease that nodes can keep on this machine at its present speed: a second, and more if
 // it took longer than that to make the server's files, which a quiet machine does in about that time.
-func (s *Server) Lease() string {
-	return fmt.Sprintf("lease=%dms", max(time.Second, s.c.made).Milliseconds())
+func (s *Server) Lease() string { return s.c.lease() }
+
+func (c *cluster) lease() string {
+	return fmt.Sprintf("lease=%dms", max(time.Second, c.made).Milliseconds())
 }
 
 // Restart stops the server as pg_ctl does in a mode, "fast" or "immediate", and starts it again. Immediate is as a

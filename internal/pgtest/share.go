@@ -32,3 +32,10 @@ func sharedServer(t testing.TB) (dsn string) {
 	}
 	return shared.dsn()
 }
+
+// Lease returns the setting of a lease for the server of Start, as [Server.Lease] does: a second where it is not ours.
+func Lease() string {
+	mu.Lock()
+	defer mu.Unlock()
+	return shared.lease()
+}
