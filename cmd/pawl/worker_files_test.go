@@ -142,16 +142,42 @@ func (c *cutting) Read(p []byte) (int, error) {
 // interrupting forwards requests to a server, and does something once in the middle of a large content.
 func interrupting(to *url.URL, do func()) *httptest.Server {
 	var once sync.Once
-	proxy := httputil.NewSingleHostReverseProxy(to)
-	direct := proxy.Director
-	proxy.ErrorLog = log.New(io.Discard, "", 0)
-	proxy.Director = func(r *http.Request) { //nolint:staticcheck // Rewrite would set the host of the server
-		direct(r)
-		if r.Method == http.MethodPut && r.ContentLength > 1<<20 {
-			r.Body = &cutting{r.Body, 1 << 20, func() { once.Do(do) }}
-		}
+	return httptest.NewServer(&httputil.ReverseProxy{
+		ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			if r.Out.Method == http.MethodPut && r.Out.ContentLength > 1<<20 {
+				r.Out.Body = &cutting{r.Out.Body, 1 << 20, func() { once.Do(do) }}
+			}
+		},
+	})
+}
+
+// killWhileSending starts a run and a worker, and kills one of the processes while the worker sends a file.
+func killWhileSending(k *killing, victim func(worker *exec.Cmd) *exec.Cmd) (run string) {
+	k.Helper()
+	if err := os.Mkdir(filepath.Join(k.dir, "temp"), 0o755); err != nil {
+		k.Fatal(err)
 	}
-	return httptest.NewServer(proxy)
+	to, err := url.Parse(k.url)
+	if err != nil {
+		k.Fatal(err)
+	}
+	var worker *exec.Cmd
+	killed := make(chan struct{})
+	between := interrupting(to, func() {
+		k.kill(victim(worker))
+		close(killed)
+	})
+	k.Cleanup(between.Close)
+	worker = k.trainer(between.URL)
+	run = k.start(1)[0]
+	select {
+	case <-killed:
+	case <-time.After(time.Minute):
+		k.Fatal("nobody sends a file")
+	}
+	return run
 }
 
 // TestServerKilledWhileSending checks that a server which dies while a worker sends it a file has nothing that looks
@@ -159,26 +185,7 @@ func interrupting(to *url.URL, do func()) *httptest.Server {
 func TestServerKilledWhileSending(t *testing.T) {
 	t.Parallel()
 	k := withFiles(t)
-	if err := os.Mkdir(filepath.Join(k.dir, "temp"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	to, err := url.Parse(k.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again := make(chan struct{})
-	between := interrupting(to, func() {
-		k.kill(k.server)
-		close(again)
-	})
-	defer between.Close()
-	k.trainer(between.URL)
-	run := k.start(1)[0]
-	select {
-	case <-again:
-	case <-time.After(time.Minute):
-		t.Fatal("nobody sends a file")
-	}
+	run := killWhileSending(k, func(*exec.Cmd) *exec.Cmd { return k.server })
 	k.serve()
 	k.succeeds(run)
 	list, err := k.client.Artifacts(t.Context(), run)
@@ -204,27 +211,7 @@ func TestServerKilledWhileSending(t *testing.T) {
 func TestWorkerKilledWhileSending(t *testing.T) {
 	t.Parallel()
 	k := withFiles(t)
-	if err := os.Mkdir(filepath.Join(k.dir, "temp"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	to, err := url.Parse(k.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var first *exec.Cmd
-	killed := make(chan struct{})
-	between := interrupting(to, func() {
-		k.kill(first)
-		close(killed)
-	})
-	defer between.Close()
-	first = k.trainer(between.URL)
-	run := k.start(1)[0]
-	select {
-	case <-killed:
-	case <-time.After(time.Minute):
-		t.Fatal("nobody sends a file")
-	}
+	run := killWhileSending(k, func(worker *exec.Cmd) *exec.Cmd { return worker })
 	list, err := k.client.Artifacts(t.Context(), run)
 	if err != nil || len(list.Artifacts) != 1 {
 		t.Fatalf("kept are %+v, %v", list, err)

@@ -74,7 +74,7 @@ func TestNothingIsDropped(t *testing.T) {
 			File: "workflow", Path: list{"spec", "arguments"},
 			Fields: object{
 				"parameters": list{},
-				"artifacts":  refused(list{object{"name": "a"}}), //nolint:misspell // its own word
+				"artifacts":  refused(list{object{"name": "a"}}),
 			},
 		},
 		{File: "workflow", Path: list{"spec", "arguments", "parameters", 0}, Fields: object{

@@ -30,10 +30,10 @@ const (
 
 func (r *reader) params(v tree.Value, where string) []*param {
 	var out []*param
-	if !r.Object(v, where, "parameters", "artifacts") { //nolint:misspell // its own word
+	if !r.Object(v, where, "parameters", "artifacts") {
 		return nil
 	}
-	r.refuse(v, "artifacts", "hand over the path of a file as a parameter") //nolint:misspell // as above
+	r.refuse(v, "artifacts", "hand over the path of a file as a parameter")
 	for _, item := range r.List(v.Get("parameters"), "parameters") {
 		if !r.Object(item, "a parameter", "name", "type", "value", "valueFrom", "description", "required",
 			"default", "enum") {

@@ -48,7 +48,7 @@ const (
 //
 //nolint:funlen // one line for each record
 func tagOf(r Record) byte {
-	switch r.(type) {
+	switch r.(type) { //nolint:gochecksumtype // tagOfNewer has the others
 	case RunCreated:
 		return tagRunCreated
 	case RunStarted:
@@ -117,7 +117,7 @@ func tagOf(r Record) byte {
 
 // tagOfNewer returns the tag of a record that was added last.
 func tagOfNewer(r Record) byte {
-	switch r.(type) {
+	switch r.(type) { //nolint:gochecksumtype // tagOf has the others
 	case Turned:
 		return tagTurned
 	case BodyAnswered:

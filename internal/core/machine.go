@@ -77,6 +77,7 @@ func (m *machine) take(def *Definition, in Input) error {
 		return fork(m, in)
 	case Replaced:
 		return replaced(m, in)
+	case KeyedStart: // a message between partitions, with an input in it
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package temporal
 
 import (
 	"context"
+	"errors"
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -87,7 +88,7 @@ func (s *Frontend) SignalWithStartWorkflowExecution(
 		if err == nil && !started {
 			err = s.engine.Signal(ctx, id, event, false)
 		}
-		if ended(err) == errClosed {
+		if errors.Is(ended(err), errClosed) {
 			continue
 		}
 		if err != nil {

@@ -149,7 +149,7 @@ func (s *Frontend) ListWorkflowExecutions(
 }
 
 // ScanWorkflowExecutions lists as ListWorkflowExecutions does.
-func (s *Frontend) ScanWorkflowExecutions( //nolint:staticcheck // older programs use it
+func (s *Frontend) ScanWorkflowExecutions(
 	ctx context.Context, q *workflowservice.ScanWorkflowExecutionsRequest,
 ) (*workflowservice.ScanWorkflowExecutionsResponse, error) {
 	f, err := parse(q.Query)

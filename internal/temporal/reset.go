@@ -201,7 +201,7 @@ func (b *base) addLater(
 func reapplied(
 	events []*history.Event, behind int64, q *workflowservice.ResetWorkflowExecutionRequest,
 ) ([]core.SignalReceived, error) {
-	kind := q.ResetReapplyType //nolint:staticcheck // older programs use it
+	kind := q.ResetReapplyType
 	without := func(x enumspb.ResetReapplyExcludeType) bool {
 		return kind == enumspb.RESET_REAPPLY_TYPE_NONE || slices.Contains(q.ResetReapplyExcludeTypes, x)
 	}

@@ -237,7 +237,7 @@ func (s *Frontend) refuseUsed(
 
 // terminates reports whether a start ends the open run of its workflow id.
 func terminates(q *workflowservice.StartWorkflowExecutionRequest) bool {
-	const older = enumspb.WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING //nolint:staticcheck // older programs say it so
+	const older = enumspb.WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING
 	return q.WorkflowIdConflictPolicy == enumspb.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING ||
 		q.WorkflowIdReusePolicy == older
 }

@@ -226,8 +226,9 @@ func (s *server) streams(many int) error {
 		if err != nil {
 			return err
 		}
-		if answer, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || answer.StatusCode != http.StatusOK {
-			return fmt.Errorf("a stream: %v", cmp.Or(err, errors.New("refused")))
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil) //nolint:bodyclose // it lasts as long as the connection
+		if err != nil || answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("a stream: %w", cmp.Or(err, errors.New("refused")))
 		}
 	}
 	return nil

@@ -54,7 +54,7 @@ func Reuse(p enumspb.WorkflowIdReusePolicy) core.Reuse {
 		return core.ReuseFailed
 	case enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE:
 		return core.ReuseNever
-	case enumspb.WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING: //nolint:staticcheck // older programs say it so
+	case enumspb.WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING:
 		return core.ReuseTerminate
 	default:
 		return core.ReuseAny

@@ -39,7 +39,7 @@ func initiated(f *Fold, e *Event, s *Begun) {
 				SignalExternalWorkflowExecutionInitiatedEventAttributes{
 				WorkflowTaskCompletedEventId: f.Completed, Namespace: namespace, WorkflowExecution: a.Execution,
 				SignalName: a.SignalName, Input: a.Input, ChildWorkflowOnly: a.ChildWorkflowOnly, Header: a.Header,
-				Control: a.Control, //nolint:staticcheck // an SDK finds its own command by it
+				Control: a.Control,
 			},
 		}
 	case s.CancelRun != nil:
@@ -50,7 +50,7 @@ func initiated(f *Fold, e *Event, s *Begun) {
 				WorkflowTaskCompletedEventId: f.Completed, Namespace: namespace,
 				WorkflowExecution: target(a.WorkflowId, a.RunId), Reason: a.Reason,
 				ChildWorkflowOnly: a.ChildWorkflowOnly,
-				Control:           a.Control, //nolint:staticcheck // an SDK finds its own command by it
+				Control:           a.Control,
 			},
 		}
 	}
