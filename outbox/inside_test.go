@@ -49,7 +49,8 @@ func untilEnded(ctx context.Context, e *pawl.Engine, n int) error {
 func (b *pgShop) openEngine(ctx context.Context) (*pawl.Engine, error) {
 	lease := cmp.Or(os.Getenv(insideLease), "lease=20s")
 	return pawl.Open(ctx, pawl.Config{
-		Database: b.dsn + "&" + lease, Workflows: []pawl.Definition{purchase()}, Propagators: []pawl.Propagator{tenants{}},
+		Database: b.dsn + "&" + lease, Workflows: []pawl.Definition{purchase()},
+		Propagators: []pawl.Propagator{tenants{}},
 	})
 }
 

@@ -226,7 +226,7 @@ func (s *server) streams(many int) error {
 		if err != nil {
 			return err
 		}
-		answer, err := http.ReadResponse(bufio.NewReader(c), nil) //nolint:bodyclose // it lasts as long as the connection
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil) //nolint:bodyclose // it ends with the connection
 		if err != nil || answer.StatusCode != http.StatusOK {
 			return fmt.Errorf("a stream: %w", cmp.Or(err, errors.New("refused")))
 		}
