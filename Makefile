@@ -43,27 +43,26 @@ test: ## run what must pass before each change; Go alone is enough: RACE=1 LOG=f
 	  $(if $(RACE),+ race nice $(RACING) -short $(ATONCE) -vet=off -timeout 30m $(RACED))
 
 .PHONY: nightly
-nightly: ## run everything, in a night: .ci/run, all tests, all under the race detector, faults, seeds, fuzzing
+nightly: ## run everything, in an hour or two: .ci/run, all tests, all under the race detector, faults, seeds, fuzzing
 	@. .ci/machine; $(PARTS:@%=%) change bash .ci/run \
 	  : vet $(MAKE) vet \
 	  : lint $(MAKE) lint \
 	  : whole $(GO) test -count=1 -timeout 60m ./... \
 	  : race $(RACING) -count=1 -timeout 120m ./... \
 	  : systems $(MAKE) systems \
-	  : faults $(MAKE) faults FAULTS=1h \
-	  : sim $(MAKE) sim SEEDS=20000 \
-	  : crash $(MAKE) crash ROUNDS=1000 \
-	  : powercut $(MAKE) powercut CUTS=200 \
+	  : faults $(MAKE) faults FAULTS=5m + sim nice $(MAKE) sim SEEDS=20000 \
+	  : crash $(MAKE) crash ROUNDS=50 + powercut nice $(MAKE) powercut CUTS=200 \
 	  : fuzz $(MAKE) fuzz \
 	  : peers $(MAKE) peers \
 	  : bench $(MAKE) bench BENCH=--quick
 
 .PHONY: weekly
-weekly: ## run what takes hours: all mutants, 1,000,000 seeds, power cuts, faults of half an hour, the benchmark
+weekly: ## run what takes hours: all mutants, 1,000,000 seeds, power cuts, 1,000 kills, faults of an hour, the benchmark
 	@. .ci/machine; $(PARTS:@%=%) mutants $(MAKE) mutants \
 	  : sim $(MAKE) sim SEEDS=1000000 \
 	  : powercut $(MAKE) powercut CUTS=10000 \
-	  : faults $(MAKE) faults FAULTS=30m \
+	  : crash $(MAKE) crash ROUNDS=1000 \
+	  : faults $(MAKE) faults FAULTS=1h \
 	  : bench $(MAKE) bench
 
 .PHONY: race
