@@ -147,6 +147,7 @@ func (a *app) rootCommand() *cobra.Command {
 		databaseVerbs{a}.restoreCommand(), webhookVerbs{a}.webhookCommand(), a.manCommand(),
 		a.versionCommand(),
 	)
+	root.SetHelpCommand(helpCommand(a))
 	root.InitDefaultCompletionCmd()
 	group(root, "completion")
 	a.completeFlags(root)
