@@ -227,6 +227,7 @@ func (ch *checker) checkEffect(l *sentMessage, out []sentMessage) {
 		case ch.accounts[l.To] == nil && !ch.refusedChild(l):
 			ch.u.violate(Delivered, l.To, "the request to stop a child run was taken, and the run does not exist")
 		case a == nil || a.model.cancelled || a.model.closing:
+		case a.sdk != nil && a.sdk.fold.Cancelled: // it decides what follows
 		case ch.reopenedInBatch(a): // the run was closed when the request came; then an operator opened it again
 		case a.state.Parent.Close == core.ChildAbandon && ch.toldOfAbandon(a):
 		case a.state.Parent.Close != core.ChildAbandon || !answered(a.state.Parent.Run):

@@ -134,7 +134,9 @@ func (m *runModel) leavePending(rec core.RunStarted) {
 		m.fail(Recorded, "the run starts twice")
 	}
 	want := m.limit
-	if m.q.queue.Name == "" {
+	if m.q.queue.Name == "" && m.told {
+		m.notByTimer = true // its body was asked meanwhile, or has something to hear
+	} else if m.q.queue.Name == "" {
 		m.checkTimer(m.startAt, "a delayed run starts")
 	} else {
 		m.notByTimer = true

@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,7 +29,6 @@ func bad(cause enumspb.WorkflowTaskFailedCause, format string, args ...any) *bad
 // deciding makes core's commands of an answer. Steps that it begins are known to its later commands: a worker may
 // begin a timer and cancel it in one answer.
 type deciding struct {
-	run   *OfRun
 	fold  *history.Fold
 	next  int64 // the id of the event that the next command becomes
 	out   []core.Command
@@ -44,17 +44,36 @@ func (r *OfRun) commands(
 	q *workflowservice.RespondWorkflowTaskCompletedRequest, l *lease, s *said,
 ) ([]core.Command, *badCommand) {
 	task := r.Fold.Task(l.seen, l.began, l.identity, l.attempt)
-	d := &deciding{
-		run: r, fold: r.Fold, next: task.Started + 2, timer: map[string]string{}, acts: map[string]string{},
-		at: map[int64]string{}, children: map[string]string{},
+	return decide(r.Fold, task.Started, q.Commands, s.becomesEvent)
+}
+
+// Decide returns the commands of an answer for core. The history is what its worker knew, without the event with which
+// the task began; that is the id of this one. Messages become events if told says so. Errors: the first command that
+// makes no sense.
+func Decide(
+	known *history.Fold, started int64, commands []*commandpb.Command, told func(message string) bool,
+) ([]core.Command, error) {
+	out, why := decide(known, started, commands, told)
+	if why != nil {
+		return nil, errors.New(why.text)
 	}
-	for i, c := range q.Commands {
-		if history.Ends(c) && i != len(q.Commands)-1 {
+	return out, nil
+}
+
+func decide(
+	known *history.Fold, started int64, commands []*commandpb.Command, told func(message string) bool,
+) ([]core.Command, *badCommand) {
+	d := &deciding{
+		fold: known, next: started + 2, timer: map[string]string{}, acts: map[string]string{}, at: map[int64]string{},
+		children: map[string]string{},
+	}
+	for i, c := range commands {
+		if history.Ends(c) && i != len(commands)-1 {
 			return nil, bad(enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
 				"commands follow one that ends the run")
 		}
 		if a := c.GetProtocolMessageCommandAttributes(); a != nil {
-			if s.becomesEvent(a.MessageId) {
+			if told(a.MessageId) {
 				d.next++
 			}
 			continue
