@@ -180,7 +180,7 @@ func (m *runModel) apply(rec core.Record) {
 			m.warn(rec.Limit)
 		}
 	case core.BodyAnswered, core.StepCancelAsked, core.StepChildBegan:
-		m.hears(rec)
+		hears(m, rec)
 	case core.RunHooks:
 		m.checkAlone()
 	default:

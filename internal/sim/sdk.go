@@ -235,7 +235,7 @@ func (m *sdkModel) addEntry(a *account, e core.Entry) {
 }
 
 // hears takes what the run's body is told, or has heard.
-func (m *runModel) hears(rec core.Record) {
+func hears(m *runModel, rec core.Record) {
 	m.notByTimer = true
 	answer, ok := rec.(core.BodyAnswered)
 	if !ok {

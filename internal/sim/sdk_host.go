@@ -49,7 +49,7 @@ type sdkTask struct {
 	started       int64 // the id of the event with which it began
 	bare          bool  // it is there for updates alone
 	events        []*history.Event
-	answer        *sdk.Answer
+	answer        *sdk.Reply
 }
 
 func newSDKHost(n *node) *sdkHost {

@@ -182,7 +182,9 @@ func (u *universe) drawProfile() {
 	m.instant = pick(newRandom(u.seed, 15), []string{"", "b", "c"})
 	m.lateLoop = pick(u.random, []float64{0, 0.3, 0.8})
 	m.interference = pick(u.random, []float64{0, 0.3, 0.8})
-	m.slots = map[string]int{"a": u.slots(), "b": u.slots(), "c": u.slots(), body.TypeLocal: u.slots(), sdk.ActivityType: -1}
+	m.slots = map[string]int{
+		"a": u.slots(), "b": u.slots(), "c": u.slots(), body.TypeLocal: u.slots(), sdk.ActivityType: -1,
+	}
 	m.partitions = pick(u.random, []int{1, 1, 2, 2, 3, 4})
 	m.processes = 1 + u.IntN(3)
 	m.lostHints = pick(u.random, []float64{0, 0.1, 0.5})

@@ -24,15 +24,15 @@ import (
 // Queue is the task queue of all workflows, ActivityType the type of their activities.
 const Queue, ActivityType = "sdk", "act"
 
-// wish is a command, and the event that it has to become.
-type wish struct {
+// decision is a command, and the event that it has to become.
+type decision struct {
 	command *commandpb.Command
 	kind    enumspb.EventType
 	key     string
 }
 
-// Answer is what a worker answers to a workflow task.
-type Answer struct {
+// Reply is what a worker answers to a workflow task.
+type Reply struct {
 	Commands []*commandpb.Command
 	Messages []*protocolpb.Message // all that it says of updates
 	Kept     []*protocolpb.Message // those of Messages that the history has to keep
@@ -40,10 +40,10 @@ type Answer struct {
 	Ends     bool                  // the run
 }
 
-// Answer decides. A worker that has heard of nothing but updates, and accepts none of them, decides nothing else.
-// started is the id of the event with which the task began.
-func (r *Replay) Answer(started int64, requests []*updatepb.Request, nothingElse bool, of *rand.Rand) *Answer {
-	out := &Answer{}
+// Answer returns what the worker decides. One that has heard of nothing but updates, and accepts none of them, decides
+// nothing else. started is the id of the event with which the task began.
+func (r *Replay) Answer(started int64, requests []*updatepb.Request, nothingElse bool, of *rand.Rand) *Reply {
+	out := &Reply{}
 	state := r.clone()
 	state.updates = maps.Clone(r.updates)
 	accepts := false
@@ -76,7 +76,7 @@ func (r *Replay) Answer(started int64, requests []*updatepb.Request, nothingElse
 			out.complete(id)
 		}
 	}
-	for _, w := range state.wishes(started + 2 + int64(len(out.Become))) {
+	for _, w := range state.decides(started + 2 + int64(len(out.Become))) {
 		out.Commands, out.Become = append(out.Commands, w.command), append(out.Become, w.kind)
 		out.Ends = out.Ends || closes(w.kind)
 	}
@@ -90,7 +90,7 @@ func hashOf(text string) uint64 {
 }
 
 // say adds a message, which becomes an event of a type, or none.
-func (a *Answer) say(id, what string, body proto.Message, kept bool, becomes enumspb.EventType) {
+func (a *Reply) say(id, what string, body proto.Message, kept bool, becomes enumspb.EventType) {
 	packed, err := anypb.New(body)
 	if err != nil {
 		panic(err) // all its texts are UTF-8
@@ -113,21 +113,21 @@ func (a *Answer) say(id, what string, body proto.Message, kept bool, becomes enu
 }
 
 // accept accepts an update. The history has the request already: nil.
-func (a *Answer) accept(id string, request *updatepb.Request, started int64) {
+func (a *Reply) accept(id string, request *updatepb.Request, started int64) {
 	a.say(id, "accept", &updatepb.Acceptance{
 		AcceptedRequestMessageId: id + "/request", AcceptedRequestSequencingEventId: started - 1,
 		AcceptedRequest: request,
 	}, true, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED)
 }
 
-func (a *Answer) complete(id string) {
+func (a *Reply) complete(id string) {
 	a.say(id, "complete", &updatepb.Response{
 		Meta:    &updatepb.Meta{UpdateId: id},
 		Outcome: &updatepb.Outcome{Value: &updatepb.Outcome_Success{Success: payloads(strconv.Quote(id))}},
 	}, true, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED)
 }
 
-func (a *Answer) reject(id string, admitted bool) {
+func (a *Reply) reject(id string, admitted bool) {
 	a.say(id, "reject", &updatepb.Rejection{Failure: failure("Rejected")}, admitted, 0)
 }
 
@@ -148,7 +148,7 @@ func closes(kind enumspb.EventType) bool {
 }
 
 // took notes that a command has become an event.
-func (r *Replay) took(w wish, id int64) {
+func (r *Replay) took(w decision, id int64) {
 	begun := func(of *[]opened) { *of = append(*of, opened{key: w.key, event: id}) }
 	switch w.kind {
 	case enumspb.EVENT_TYPE_TIMER_STARTED:
@@ -167,10 +167,10 @@ func (r *Replay) took(w wish, id int64) {
 	}
 }
 
-// wishes returns what the workflow decides next. Its first command becomes the event next. It changes the replay.
-func (r *Replay) wishes(next int64) (out []wish) {
+// decides returns what the workflow does next. Its first command becomes the event next. It changes the replay.
+func (r *Replay) decides(next int64) (out []decision) {
 	of := rand.New(rand.NewPCG(r.digest, uint64(r.answered)))
-	add := func(w wish) {
+	add := func(w decision) {
 		r.took(w, next)
 		out = append(out, w)
 		next++
@@ -180,7 +180,7 @@ func (r *Replay) wishes(next int64) (out []wish) {
 		return out
 	}
 	for range of.IntN(4) {
-		add(r.wish(of, next))
+		add(r.decision(of, next))
 	}
 	if len(r.timers) == 0 {
 		add(timer(of, next)) // something has to come
@@ -195,9 +195,9 @@ func span(of *rand.Rand, low, high time.Duration) *durationpb.Duration {
 	return durationpb.New(min(low, high).Truncate(time.Millisecond))
 }
 
-func timer(of *rand.Rand, next int64) wish {
+func timer(of *rand.Rand, next int64) decision {
 	id := fmt.Sprintf("t%d", next)
-	return wish{&commandpb.Command{
+	return decision{&commandpb.Command{
 		CommandType: enumspb.COMMAND_TYPE_START_TIMER,
 		Attributes: &commandpb.Command_StartTimerCommandAttributes{
 			StartTimerCommandAttributes: &commandpb.StartTimerCommandAttributes{
@@ -207,13 +207,13 @@ func timer(of *rand.Rand, next int64) wish {
 	}, enumspb.EVENT_TYPE_TIMER_STARTED, id}
 }
 
-func (r *Replay) wish(of *rand.Rand, next int64) wish {
+func (r *Replay) decision(of *rand.Rand, next int64) decision {
 	switch n := of.IntN(20); {
 	case n < 6:
 		return activity(of, next)
 	case n < 8 && len(r.timers) > 0:
 		id := r.timers[of.IntN(len(r.timers))].key
-		return wish{&commandpb.Command{
+		return decision{&commandpb.Command{
 			CommandType: enumspb.COMMAND_TYPE_CANCEL_TIMER,
 			Attributes: &commandpb.Command_CancelTimerCommandAttributes{
 				CancelTimerCommandAttributes: &commandpb.CancelTimerCommandAttributes{TimerId: id},
@@ -221,7 +221,7 @@ func (r *Replay) wish(of *rand.Rand, next int64) wish {
 		}, enumspb.EVENT_TYPE_TIMER_CANCELED, id}
 	case n < 10 && len(r.activities) > 0:
 		event := r.activities[of.IntN(len(r.activities))].event
-		return wish{&commandpb.Command{
+		return decision{&commandpb.Command{
 			CommandType: enumspb.COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK,
 			Attributes: &commandpb.Command_RequestCancelActivityTaskCommandAttributes{
 				RequestCancelActivityTaskCommandAttributes: &commandpb.RequestCancelActivityTaskCommandAttributes{
@@ -237,14 +237,14 @@ func (r *Replay) wish(of *rand.Rand, next int64) wish {
 		return r.cancel(of)
 	case n < 17:
 		name := fmt.Sprintf("m%d", next)
-		return wish{&commandpb.Command{
+		return decision{&commandpb.Command{
 			CommandType: enumspb.COMMAND_TYPE_RECORD_MARKER,
 			Attributes: &commandpb.Command_RecordMarkerCommandAttributes{
 				RecordMarkerCommandAttributes: &commandpb.RecordMarkerCommandAttributes{MarkerName: name},
 			},
 		}, enumspb.EVENT_TYPE_MARKER_RECORDED, name}
 	case n < 18:
-		return wish{&commandpb.Command{
+		return decision{&commandpb.Command{
 			CommandType: enumspb.COMMAND_TYPE_MODIFY_WORKFLOW_PROPERTIES,
 			Attributes: &commandpb.Command_ModifyWorkflowPropertiesCommandAttributes{
 				ModifyWorkflowPropertiesCommandAttributes: &commandpb.ModifyWorkflowPropertiesCommandAttributes{
@@ -268,7 +268,7 @@ func Retry(of *rand.Rand) *commonpb.RetryPolicy {
 	}
 }
 
-func activity(of *rand.Rand, next int64) wish {
+func activity(of *rand.Rand, next int64) decision {
 	id := fmt.Sprintf("a%d", next)
 	a := &commandpb.ScheduleActivityTaskCommandAttributes{
 		ActivityId: id, ActivityType: &commonpb.ActivityType{Name: ActivityType},
@@ -287,14 +287,14 @@ func activity(of *rand.Rand, next int64) wish {
 	if of.IntN(4) == 0 {
 		a.HeartbeatTimeout = span(of, 100*time.Millisecond, time.Minute)
 	}
-	return wish{&commandpb.Command{
+	return decision{&commandpb.Command{
 		CommandType: enumspb.COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK,
 		Attributes:  &commandpb.Command_ScheduleActivityTaskCommandAttributes{ScheduleActivityTaskCommandAttributes: a},
 	}, enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, id}
 }
 
 // child begins a child workflow, of a type that has none itself. Others may have its id.
-func child(of *rand.Rand) wish {
+func child(of *rand.Rand) decision {
 	id := fmt.Sprintf("kid-%d", of.IntN(4))
 	a := &commandpb.StartChildWorkflowExecutionCommandAttributes{
 		WorkflowId: id, WorkflowType: &commonpb.WorkflowType{Name: Name(of.IntN(Types/2)*2 + 1)},
@@ -308,7 +308,7 @@ func child(of *rand.Rand) wish {
 	if of.IntN(4) == 0 {
 		a.WorkflowExecutionTimeout = span(of, time.Second, 2*time.Hour)
 	}
-	return wish{&commandpb.Command{
+	return decision{&commandpb.Command{
 		CommandType: enumspb.COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION,
 		Attributes: &commandpb.Command_StartChildWorkflowExecutionCommandAttributes{
 			StartChildWorkflowExecutionCommandAttributes: a,
@@ -330,13 +330,13 @@ func (r *Replay) target(of *rand.Rand) (id string, ofChild bool) {
 	return WorkflowID(of.IntN(4)), false
 }
 
-func (r *Replay) signal(of *rand.Rand, next int64) wish {
+func (r *Replay) signal(of *rand.Rand, next int64) decision {
 	id, ofChild := r.target(of)
 	a := &commandpb.SignalExternalWorkflowExecutionCommandAttributes{
 		Execution: &commonpb.WorkflowExecution{WorkflowId: id}, SignalName: "go", ChildWorkflowOnly: ofChild,
 		Input: payloads(fmt.Sprintf(`"%x/%d"`, r.digest, next)),
 	}
-	return wish{&commandpb.Command{
+	return decision{&commandpb.Command{
 		CommandType: enumspb.COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION,
 		Attributes: &commandpb.Command_SignalExternalWorkflowExecutionCommandAttributes{
 			SignalExternalWorkflowExecutionCommandAttributes: a,
@@ -344,9 +344,9 @@ func (r *Replay) signal(of *rand.Rand, next int64) wish {
 	}, enumspb.EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED, id}
 }
 
-func (r *Replay) cancel(of *rand.Rand) wish {
+func (r *Replay) cancel(of *rand.Rand) decision {
 	id, ofChild := r.target(of)
-	return wish{&commandpb.Command{
+	return decision{&commandpb.Command{
 		CommandType: enumspb.COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION,
 		Attributes: &commandpb.Command_RequestCancelExternalWorkflowExecutionCommandAttributes{
 			RequestCancelExternalWorkflowExecutionCommandAttributes: &commandpb.
@@ -358,10 +358,10 @@ func (r *Replay) cancel(of *rand.Rand) wish {
 }
 
 // ending ends the run.
-func (r *Replay) ending(of *rand.Rand) wish {
+func (r *Replay) ending(of *rand.Rand) decision {
 	switch n := of.IntN(8); {
 	case r.cancelled && n < 4:
-		return wish{&commandpb.Command{
+		return decision{&commandpb.Command{
 			CommandType: enumspb.COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION,
 			Attributes: &commandpb.Command_CancelWorkflowExecutionCommandAttributes{
 				CancelWorkflowExecutionCommandAttributes: &commandpb.CancelWorkflowExecutionCommandAttributes{},
@@ -375,7 +375,7 @@ func (r *Replay) ending(of *rand.Rand) wish {
 		if of.IntN(4) == 0 {
 			a.BackoffStartInterval = span(of, time.Millisecond, time.Minute)
 		}
-		return wish{&commandpb.Command{
+		return decision{&commandpb.Command{
 			CommandType: enumspb.COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION,
 			Attributes: &commandpb.Command_ContinueAsNewWorkflowExecutionCommandAttributes{
 				ContinueAsNewWorkflowExecutionCommandAttributes: a,
@@ -383,7 +383,7 @@ func (r *Replay) ending(of *rand.Rand) wish {
 		}, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW, ""}
 	case n < 6:
 		kind := []string{"Broken", "Fatal", "Other"}[of.IntN(3)]
-		return wish{&commandpb.Command{
+		return decision{&commandpb.Command{
 			CommandType: enumspb.COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION,
 			Attributes: &commandpb.Command_FailWorkflowExecutionCommandAttributes{
 				FailWorkflowExecutionCommandAttributes: &commandpb.FailWorkflowExecutionCommandAttributes{
@@ -392,7 +392,7 @@ func (r *Replay) ending(of *rand.Rand) wish {
 			},
 		}, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED, ""}
 	default:
-		return wish{&commandpb.Command{
+		return decision{&commandpb.Command{
 			CommandType: enumspb.COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION,
 			Attributes: &commandpb.Command_CompleteWorkflowExecutionCommandAttributes{
 				CompleteWorkflowExecutionCommandAttributes: &commandpb.CompleteWorkflowExecutionCommandAttributes{

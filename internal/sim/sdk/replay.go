@@ -27,9 +27,6 @@ func number(name string) int {
 // IsName reports whether a name is that of a workflow type.
 func IsName(name string) bool { return strings.HasPrefix(name, "k") && Name(number(name)) == name }
 
-// Event is an event of a history.
-type Event = historypb.HistoryEvent
-
 // opened is something that the workflow has begun: a timer, an activity, a child workflow, or what it sends.
 type opened struct {
 	key   string // its id
@@ -61,7 +58,7 @@ func (r *Replay) clone() *Replay {
 }
 
 // Play replays a history. Errors: the history is not one that the workflow can have.
-func Play(events []*Event) (*Replay, error) {
+func Play(events []*historypb.HistoryEvent) (*Replay, error) {
 	r := &Replay{heard: map[string]bool{}, updates: map[string]int64{}, finished: map[string]bool{}}
 	for i := 0; i < len(events); {
 		e := events[i]
@@ -88,7 +85,7 @@ func Play(events []*Event) (*Replay, error) {
 }
 
 // repeat decides again what the workflow has decided before, and returns how many events that has become.
-func (r *Replay) repeat(completed int64, events []*Event) (n int, err error) {
+func (r *Replay) repeat(completed int64, events []*historypb.HistoryEvent) (n int, err error) {
 	for n < len(events) {
 		is, err := r.said(events[n])
 		if err != nil {
@@ -99,9 +96,9 @@ func (r *Replay) repeat(completed int64, events []*Event) (n int, err error) {
 		}
 		n++
 	}
-	wishes := r.clone().wishes(completed + 1 + int64(n))
+	decides := r.clone().decides(completed + 1 + int64(n))
 	r.answered++
-	for _, w := range wishes {
+	for _, w := range decides {
 		if n >= len(events) {
 			return n, fmt.Errorf("the workflow has decided %s, which is not there", w.kind)
 		}
@@ -117,7 +114,7 @@ func (r *Replay) repeat(completed int64, events []*Event) (n int, err error) {
 }
 
 // said takes the event of what the workflow has said of an update.
-func (r *Replay) said(e *Event) (is bool, err error) {
+func (r *Replay) said(e *historypb.HistoryEvent) (is bool, err error) {
 	if a := e.GetWorkflowExecutionUpdateAcceptedEventAttributes(); a != nil {
 		id := a.ProtocolInstanceId
 		if was, known := r.updates[id]; was != 0 || r.finished[id] {
@@ -132,8 +129,8 @@ func (r *Replay) said(e *Event) (is bool, err error) {
 	if a := e.GetWorkflowExecutionUpdateCompletedEventAttributes(); a != nil {
 		id := a.GetMeta().GetUpdateId()
 		if r.updates[id] == 0 || r.updates[id] != a.AcceptedEventId {
-			return true, fmt.Errorf("the update %q is completed, and was accepted by event %d, not %d", id, r.updates[id],
-				a.AcceptedEventId)
+			return true, fmt.Errorf("the update %q is completed, and was accepted by event %d, not %d", id,
+				r.updates[id], a.AcceptedEventId)
 		}
 		delete(r.updates, id)
 		r.finished[id] = true
@@ -143,7 +140,7 @@ func (r *Replay) said(e *Event) (is bool, err error) {
 }
 
 // hear takes an event that the workflow has not decided itself.
-func (r *Replay) hear(e *Event, all []*Event) error {
+func (r *Replay) hear(e *historypb.HistoryEvent, all []*historypb.HistoryEvent) error {
 	sum := fnv.New64a()
 	fmt.Fprintf(sum, "%d %d %d %s", r.digest, e.EventId, e.EventType, keyOf(e))
 	from := func(of *[]opened, event int64) error {
@@ -202,7 +199,7 @@ func (r *Replay) hear(e *Event, all []*Event) error {
 }
 
 // hearOther takes an event of a child workflow, a workflow task, or the end of the run.
-func (r *Replay) hearOther(e *Event) error {
+func (r *Replay) hearOther(e *historypb.HistoryEvent) error {
 	switch e.EventType {
 	case enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED, enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED,
 		enumspb.EVENT_TYPE_WORKFLOW_TASK_FAILED, enumspb.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT,
@@ -236,7 +233,7 @@ func (r *Replay) hearOther(e *Event) error {
 
 // ofChild returns the event that has begun the child workflow which an event is about, and the one that said that it
 // was there.
-func ofChild(e *Event) (begun, there int64, is bool) {
+func ofChild(e *historypb.HistoryEvent) (begun, there int64, is bool) {
 	switch a := e.Attributes.(type) {
 	case *historypb.HistoryEvent_ChildWorkflowExecutionStartedEventAttributes:
 		return a.ChildWorkflowExecutionStartedEventAttributes.InitiatedEventId, 0, true
@@ -263,14 +260,15 @@ func ofChild(e *Event) (begun, there int64, is bool) {
 }
 
 // activity takes the end of an activity. Its last attempt began with the event that it names, if a worker had it.
-func (r *Replay) activity(all []*Event, begun, started int64) error {
+func (r *Replay) activity(all []*historypb.HistoryEvent, begun, started int64) error {
 	if _, err := end(&r.activities, begun); err != nil {
 		return err
 	}
 	if started == 0 {
 		return nil
 	}
-	if started > int64(len(all)) || all[started-1].GetActivityTaskStartedEventAttributes().GetScheduledEventId() != begun {
+	if started > int64(len(all)) ||
+		all[started-1].GetActivityTaskStartedEventAttributes().GetScheduledEventId() != begun {
 		return fmt.Errorf("event %d is not the start of the activity of event %d", started, begun)
 	}
 	return nil
@@ -288,7 +286,7 @@ func end(of *[]opened, event int64) (opened, error) {
 }
 
 // keyOf returns what tells an event from others of its type.
-func keyOf(e *Event) string {
+func keyOf(e *historypb.HistoryEvent) string {
 	switch a := e.Attributes.(type) {
 	case *historypb.HistoryEvent_ActivityTaskScheduledEventAttributes:
 		return a.ActivityTaskScheduledEventAttributes.ActivityId

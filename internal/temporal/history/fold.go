@@ -168,7 +168,9 @@ func (f *Fold) tell(it item) {
 }
 
 // need notes that a task is due whose event stands behind some items.
-func (f *Fold) need(after int) { f.due = due{is: true, entry: f.Entries, after: after, at: f.at, attempt: 1} }
+func (f *Fold) need(after int) {
+	f.due = due{is: true, entry: f.Entries, after: after, at: f.at, attempt: 1}
+}
 
 // settle makes final the ids of what a worker knew. It reports the event of its task; nil: that is not told yet.
 func (f *Fold) settle(seen int) (scheduled *Event) {
