@@ -307,7 +307,8 @@ func (ch *checker) checkCause(f batchEntry, out []sentMessage) {
 			}
 			f.a.children[rec.Step] = rec.Child
 			starts := func(c core.Content) bool { _, ok := c.(core.ChildStart); return ok }
-			if s.live && s.child == rec.Child && !sends(rec.Child, starts) {
+			own := !f.a.sdk.copied(f.a)
+			if own && s.live && s.child == rec.Child && !sends(rec.Child, starts) {
 				ch.u.violate(Delivered, f.a.id, "the child run %s is begun, and the message that starts it is not sent",
 					rec.Child)
 			}
