@@ -94,3 +94,25 @@ func TestTimerEndedByAnOperator(t *testing.T) {
 		}
 	})
 }
+
+// TestStartsOfAnOpenRun checks that a request which comes again starts nothing, and that a start may end the run in its
+// way, also by the older word for that.
+func TestStartsOfAnOpenRun(t *testing.T) {
+	bubble(t, func(b *bed) {
+		b.must([2]string{"start request=r", ""})
+		first := b.run
+		b.must([2]string{"start request=r", ""})
+		if b.run != first {
+			t.Errorf("the request has started %s and %s", first, b.run)
+		}
+		b.must([2]string{"start request=s reuse=WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING", ""})
+		if b.run == first {
+			t.Error("no other run is started")
+		}
+		b.run, b.known = first, nil
+		events := b.history()
+		if last := events[len(events)-1]; last.EventType != enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED {
+			t.Errorf("the run in the way ends with %s", last)
+		}
+	})
+}

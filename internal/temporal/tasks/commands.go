@@ -68,6 +68,13 @@ func decide(
 		children: map[string]string{},
 	}
 	for i, c := range commands {
+		if want := typeOf(c); c.GetCommandType() != want {
+			return nil, bad(enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNSPECIFIED,
+				"the attributes of a command %s are those of a command %s", c.GetCommandType(), want)
+		}
+		if proto.Size(c) > largestCommand {
+			return nil, bad(causeOf(c.GetCommandType()), "the command exceeds the size limit of 2 MiB")
+		}
 		if history.Ends(c) && i != len(commands)-1 {
 			return nil, bad(enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
 				"commands follow one that ends the run")
@@ -125,6 +132,73 @@ func (d *deciding) command(c *commandpb.Command) *badCommand {
 		return d.continueRun(a.ContinueAsNewWorkflowExecutionCommandAttributes)
 	default:
 		return bad(enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNSPECIFIED, "%s is not supported", c.GetCommandType())
+	}
+}
+
+// largestCommand bounds a command: a payload with what is around it.
+const largestCommand = largestAnswer + 64<<10
+
+// causeOf returns what is said of a command of a type that cannot be taken.
+func causeOf(kind enumspb.CommandType) enumspb.WorkflowTaskFailedCause {
+	switch kind {
+	case enumspb.COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK:
+		return enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_SCHEDULE_ACTIVITY_ATTRIBUTES
+	case enumspb.COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION:
+		return enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_START_CHILD_EXECUTION_ATTRIBUTES
+	case enumspb.COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION:
+		return enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_SIGNAL_WORKFLOW_EXECUTION_ATTRIBUTES
+	case enumspb.COMMAND_TYPE_RECORD_MARKER:
+		return enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_RECORD_MARKER_ATTRIBUTES
+	case enumspb.COMMAND_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES:
+		return enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_SEARCH_ATTRIBUTES
+	case enumspb.COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION:
+		return enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_COMPLETE_WORKFLOW_EXECUTION_ATTRIBUTES
+	case enumspb.COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION:
+		return enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_FAIL_WORKFLOW_EXECUTION_ATTRIBUTES
+	case enumspb.COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION:
+		return enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_CANCEL_WORKFLOW_EXECUTION_ATTRIBUTES
+	case enumspb.COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION:
+		return enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_CONTINUE_AS_NEW_ATTRIBUTES
+	default:
+		return enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNSPECIFIED
+	}
+}
+
+// typeOf returns the type of the command that has such attributes.
+func typeOf(c *commandpb.Command) enumspb.CommandType {
+	switch c.GetAttributes().(type) {
+	case *commandpb.Command_ScheduleActivityTaskCommandAttributes:
+		return enumspb.COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK
+	case *commandpb.Command_RequestCancelActivityTaskCommandAttributes:
+		return enumspb.COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK
+	case *commandpb.Command_StartTimerCommandAttributes:
+		return enumspb.COMMAND_TYPE_START_TIMER
+	case *commandpb.Command_CancelTimerCommandAttributes:
+		return enumspb.COMMAND_TYPE_CANCEL_TIMER
+	case *commandpb.Command_StartChildWorkflowExecutionCommandAttributes:
+		return enumspb.COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION
+	case *commandpb.Command_SignalExternalWorkflowExecutionCommandAttributes:
+		return enumspb.COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION
+	case *commandpb.Command_RequestCancelExternalWorkflowExecutionCommandAttributes:
+		return enumspb.COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION
+	case *commandpb.Command_RecordMarkerCommandAttributes:
+		return enumspb.COMMAND_TYPE_RECORD_MARKER
+	case *commandpb.Command_UpsertWorkflowSearchAttributesCommandAttributes:
+		return enumspb.COMMAND_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES
+	case *commandpb.Command_ModifyWorkflowPropertiesCommandAttributes:
+		return enumspb.COMMAND_TYPE_MODIFY_WORKFLOW_PROPERTIES
+	case *commandpb.Command_CompleteWorkflowExecutionCommandAttributes:
+		return enumspb.COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION
+	case *commandpb.Command_FailWorkflowExecutionCommandAttributes:
+		return enumspb.COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION
+	case *commandpb.Command_CancelWorkflowExecutionCommandAttributes:
+		return enumspb.COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION
+	case *commandpb.Command_ContinueAsNewWorkflowExecutionCommandAttributes:
+		return enumspb.COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION
+	case *commandpb.Command_ProtocolMessageCommandAttributes:
+		return enumspb.COMMAND_TYPE_PROTOCOL_MESSAGE
+	default: // what is not known here is refused by its type
+		return c.GetCommandType()
 	}
 }
 
