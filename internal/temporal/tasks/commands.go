@@ -197,7 +197,7 @@ func typeOf(c *commandpb.Command) enumspb.CommandType {
 		return enumspb.COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION
 	case *commandpb.Command_ProtocolMessageCommandAttributes:
 		return enumspb.COMMAND_TYPE_PROTOCOL_MESSAGE
-	default: // what is not known here is refused by its type
+	default: // one that is not known here is refused by its type
 		return c.GetCommandType()
 	}
 }
