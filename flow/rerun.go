@@ -10,12 +10,16 @@ import (
 
 // Rerun chooses the results that a rerun of the named steps keeps from a run of the document: those of all other steps
 // that succeeded, or were skipped by their own condition. With from, what needs a named step, directly or not, is
-// repeated as well. One item of a forEach may be named, pages[3] or pages[intro]: the forEach is then repeated with the
+// repeated as well; with from and no names, that is all that failed. One item of a forEach may be named, pages[3] or pages[intro]: the forEach is then repeated with the
 // results of its other items.
 func Rerun(doc *Document, old *core.Run, steps []string, from bool) ([]core.Kept, error) {
 	d, err := doc.definition()
 	if err != nil {
 		return nil, err
+	}
+	if from && len(steps) == 0 {
+		same := &comparing{was: d, is: d}
+		steps = same.names(old, core.FailedSteps(old))
 	}
 	whole := make([]bool, d.steps)  // repeated
 	partly := make([]bool, d.steps) // repeated for some items
