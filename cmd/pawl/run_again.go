@@ -32,16 +32,17 @@ func (a runVerbs) runRerunCommand() *cobra.Command {
 	var steps, input []string
 	var src sources
 	cmd := &cobra.Command{
-		Use: "rerun RUN --failed | --from STEP | --steps A,B", Short: "Start a new run that keeps the results of the other steps",
-		Args: cobra.ExactArgs(1),
+		Use:   "rerun RUN --failed | --from STEP | --steps A,B",
+		Short: "Start a new run that keeps the results of the other steps",
+		Args:  cobra.ExactArgs(1),
 		Long: `Starts a new run with the same input in which only some steps run again, and the recorded results of the
 others are kept. With --failed all steps and items that failed run again, and all that depends on them; with --from a
 step and all that depends on it; with --steps those alone, so that what depends on them keeps the result that it has. An
 item of a forEach is named by its number or by its name: 'pages[3]', 'test[linux, 2]'. Deadlines are fresh.
 
 What has no result to keep runs in any case: a step that failed, was cancelled or never began, and where one item of a
-step runs again, all of its items that failed. A loop whose failures the flow goes on after has a result: with --from and
---steps it keeps it unless it is named.
+step runs again, all of its items that failed. A loop whose failures the flow goes on after has a result: with --from
+and --steps it keeps it unless it is named.
 
 With --input some values of the input are others, with --flow the text of the flow is. If a step that keeps its result
 differs in the new text, or used a value that differs, nothing is started, and the differences are told.`,

@@ -124,8 +124,8 @@ func (a runVerbs) beforeSchedule(
 	want.Input, want.Labels, want.Headers = is.Input, is.Labels, is.Headers
 	want.Timeout = is.Spec.Timeout
 	if _, err := c.Doc.Start(want.Input); err != nil && made {
-		return usage("the input of schedule %q, %s, does not fit the flow: %w\ngive the schedule another with pawl run "+
-			"FILE --input NAME=VALUE, without --now", want.Name, orNone(want.Input), err)
+		return usage("the input of schedule %q, %s, does not fit the flow: %w\ngive the schedule another with pawl "+
+			"run FILE --input NAME=VALUE, without --now", want.Name, orNone(want.Input), err)
 	} else if err != nil {
 		return usage("schedule %q is not made yet, and the input of --now is for one run only: %w\nmake the schedule "+
 			"first, with the input of all its runs: pawl run FILE --detach --input NAME=VALUE", want.Name, err)

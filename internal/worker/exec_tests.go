@@ -123,16 +123,23 @@ func (p *ExecPayload) failedTest(root *os.Root, suite *junit.Suite, test *junit.
 	return f
 }
 
-// source returns the path of a test's source. One that counts from the step's folder gets that in front, as CI systems
-// count from the folder in which the flow runs.
+// source returns the path of a test's source as CI systems count it, from the folder in which the flow runs. Programs
+// count from the folder of the step, which is put in front, unless the file is found only without that.
 func (p *ExecPayload) source(root *os.Root, file string) string {
-	if file == "" || p.Dir == "" || !filepath.IsLocal(file) || !filepath.IsLocal(p.Dir) {
+	folder := p.Dir
+	if here, err := os.Getwd(); err == nil && filepath.IsAbs(folder) {
+		if below, err := filepath.Rel(here, folder); err == nil {
+			folder = below
+		}
+	}
+	if file == "" || folder == "" || !filepath.IsLocal(file) || !filepath.IsLocal(folder) {
 		return file
 	}
-	if _, err := root.Stat(file); err != nil {
-		return file // it counts from elsewhere
+	_, within := root.Stat(file)
+	if _, err := os.Stat(file); err == nil && within != nil {
+		return file
 	}
-	return filepath.ToSlash(filepath.Join(p.Dir, file))
+	return filepath.ToSlash(filepath.Join(folder, file))
 }
 
 // oneLine returns the first line of a text that is not empty, cut to a length that fits a list.

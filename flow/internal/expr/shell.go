@@ -180,7 +180,7 @@ func (l *Language) plain(n ast.Node) bool {
 }
 
 var (
-	arithmetic = []string{"+", "-", "*", "/", "%", "**", "^"} // of two that may be texts + is a call; see plusName
+	arithmetic = []string{"+", "-", "*", "/", "%", "**", "^"} // two that may be texts are added by a call; see plusName
 	plainKinds = []string{"integer", "number", "boolean"}
 )
 

@@ -263,7 +263,7 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 	}
 }
 
-// signs draws when an attempt that runs gave its last heartbeat, and which limits end it unless it gives a sign of life.
+// signs draws when an attempt that runs gave its last heartbeat, and which limits end it without a sign of life.
 func (d *drawing) signs(s *api.Step, depth int) {
 	if s.Phase.Closed() || s.StartedAt == 0 || len(s.Attempts) == 0 {
 		return
