@@ -78,8 +78,8 @@ func (d *definition) repeated(old *core.Run, names []string) (whole, partly []bo
 		}
 		if item {
 			if p := &d.plans[ordinal]; p.isLoop || p.loop >= 0 {
-				return nil, nil, nil, fmt.Errorf("step %q is part of a loop, of which no single item is repeated: name "+
-					"the step", base)
+				return nil, nil, nil, fmt.Errorf("step %q is part of a loop, of which no single item is repeated: "+
+					"name the step", base)
 			}
 			s, there := core.StepNamed(old, name)
 			if !there {
