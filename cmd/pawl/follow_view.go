@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"strings"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
@@ -70,4 +73,47 @@ func question(runs, width int, joined bool) screen.Line {
 		return long
 	}
 	return start.Add(screen.Plain, "  c cancel   l leave   g go on")
+}
+
+// keptItems are the items of a loop whose results a rerun keeps: one line tells of all of them.
+type keptItems struct {
+	loop string
+	n    int
+	last api.Event
+}
+
+// tellPlainly prints the line of an event.
+func (f *follower) tellPlainly(ev api.Event) error {
+	loop, _, isItem := strings.Cut(ev.Step, "[")
+	isItem = isItem && ev.Why == live.Kept
+	var err error
+	if k := f.kept; k.n > 0 && (!isItem || k.loop != loop || k.last.Run != ev.Run) {
+		f.kept = keptItems{}
+		if k.n > 1 {
+			k.last.Step, k.last.Text = k.loop, fmt.Sprintf("%d items are %s", k.n, live.Kept)
+		}
+		err = f.tellLine(k.last)
+	}
+	if isItem {
+		f.kept = keptItems{loop, f.kept.n + 1, ev}
+		return err
+	}
+	return errors.Join(err, f.tellLine(ev))
+}
+
+// tellLine prints an event as one line.
+func (f *follower) tellLine(ev api.Event) error {
+	line := live.Plain(ev)
+	if f.several {
+		line = live.Short(ev.Run) + "  " + line
+	}
+	switch {
+	case f.printed == nil:
+		_, err := fmt.Fprintln(f.Out, line)
+		return err
+	case f.printed.above[ev.Run] != "": // a child run, of which the lines that its steps print are enough
+		return nil
+	default:
+		return f.printed.tell(line + f.printed.annotation(&ev))
+	}
 }

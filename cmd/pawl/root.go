@@ -91,6 +91,9 @@ func execute(ctx context.Context, std streams, args []string) int {
 	if err == nil {
 		return exitOK
 	}
+	if outputGone(err) { // as with "pawl run watch RUN | head": nobody reads a message either
+		return exitCancelled
+	}
 	var status *statusError
 	if !errors.As(err, &status) || status.err != nil {
 		fmt.Fprintf(a.Err, "pawl: %s\n", strings.TrimSuffix(err.Error(), "\n"))
@@ -147,6 +150,7 @@ func (a *app) rootCommand() *cobra.Command {
 		databaseVerbs{a}.restoreCommand(), webhookVerbs{a}.webhookCommand(), a.manCommand(),
 		a.versionCommand(),
 	)
+	root.SetHelpCommand(helpCommand(a))
 	root.InitDefaultCompletionCmd()
 	group(root, "completion")
 	a.completeFlags(root)

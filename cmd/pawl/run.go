@@ -52,7 +52,8 @@ Where the output is not a terminal, each event is a line; with --json a JSON obj
 step prints is printed as it comes, with -o failed what an attempt printed once it has failed; in GitHub Actions and
 GitLab CI as a group for each attempt. -o github leaves these lines as they are, so that problem matchers find them,
 marks steps that failed, and adds the run to the summary of the job. Otherwise the end says what a failed step printed
-last; -o none leaves that out. Ctrl-C asks whether to cancel the run or to leave it for later.
+last; -o none leaves out what a failed step printed, and the events stay. Ctrl-C asks whether to cancel the run or to
+leave it for later.
 
 A workflow of another system is converted first (see "pawl flow convert"); put the system's name before the file, as in
 steep:workflow.yaml. In a flow file the policies of Temporal and Zart may stand as they are, below temporal: and

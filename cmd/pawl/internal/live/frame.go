@@ -263,7 +263,7 @@ func (d *drawing) header(r *api.Run) {
 		line = line.Add(screen.Plain, " "+screen.Clock(d.now.Sub(r.CreatedAt)))
 	}
 	if total := len(r.Plan); total > 0 {
-		line = line.Add(screen.Dim, fmt.Sprintf("  %d of %s done", closedSteps(r), plural(total, "step")))
+		line = line.Add(screen.Dim, "  "+progress(r, total))
 	}
 	if r.Attempt > 1 {
 		line = line.Add(screen.Warn, fmt.Sprintf("  run %d of its chain", r.Attempt))
@@ -288,18 +288,30 @@ func goOn(r *api.Run) string {
 	return "pawl resume " + Short(r.Run)
 }
 
-func closedSteps(r *api.Run) int {
+// progress describes how many of the planned steps have ended, and how those ended that did not succeed.
+func progress(r *api.Run, total int) string {
 	planned := make(map[string]bool, len(r.Plan))
 	for _, p := range r.Plan {
 		planned[p.Name] = true
 	}
-	n := 0
+	closed, ends := 0, map[api.StepPhase]int{}
 	for _, s := range r.Steps {
 		if s.Item == nil && !s.Superseded && s.Phase.Closed() && planned[s.Step] {
-			n++
+			closed++
+			ends[s.Phase]++
 		}
 	}
-	return n
+	text := fmt.Sprintf("%d of %s ", closed, plural(total, "step"))
+	if ends[api.StepSucceeded] == closed {
+		return text + "done"
+	}
+	var parts []string
+	for _, p := range []api.StepPhase{api.StepFailed, api.StepTimedOut, api.StepCancelled, api.StepSkipped} {
+		if n := ends[p]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, words(string(p))))
+		}
+	}
+	return text + "ended: " + strings.Join(parts, ", ")
 }
 
 // runPhase returns the run's phase in words, and the end that it is heading for.

@@ -48,9 +48,24 @@ func Show(r *api.Run, now api.Time, width int, how Showing) []screen.Line {
 // maxShownItems is how many items of each kind are shown with their attempts.
 const maxShownItems = 20
 
+// maxShownKept is how many items are shown one by one that a rerun keeps: more are counted.
+const maxShownKept = 5
+
 func (d *drawing) shownItems(r *api.Run, items []*api.Step, name int, all bool) {
-	drawn := map[class]int{}
+	unchanged := func(it *api.Step) bool { return it.Kept && it.Phase == api.StepSucceeded }
+	drawn, kept := map[class]int{}, 0
 	for _, it := range items {
+		if unchanged(it) {
+			kept++
+		}
+	}
+	if all || kept <= maxShownKept {
+		kept = 0
+	}
+	for _, it := range items {
+		if kept > 0 && unchanged(it) {
+			continue
+		}
 		c := classOf(it)
 		if drawn[c]++; all || drawn[c] <= maxShownItems {
 			d.shown(r, it, nil, name, 1)
@@ -61,6 +76,9 @@ func (d *drawing) shownItems(r *api.Run, items []*api.Step, name int, all bool) 
 		if n := drawn[c] - maxShownItems; n > 0 && !all {
 			left += ", " + fmt.Sprintf(leftOut[c], n)
 		}
+	}
+	if kept > 0 {
+		left += fmt.Sprintf(", %d of %s %s", kept, plural(len(items), "item"), Kept)
 	}
 	if left != "" {
 		d.add(head, indent(1).Add(screen.Dim, "… "+left[2:]+" (--all)"))
