@@ -68,8 +68,8 @@ func readsBack(data []byte, e any) bool {
 // interface, which no data can be read into: call it when the program starts.
 func RegisterError[E error](name string) {
 	if reflect.TypeFor[E]().Kind() == reflect.Interface {
-		panic(fmt.Sprintf("pawl: the error type %v that is registered as %q is an interface: register the types of its "+
-			"values", reflect.TypeFor[E](), name))
+		panic(fmt.Sprintf("pawl: the error type %v that is registered as %q is an interface: register the types of "+
+			"its values", reflect.TypeFor[E](), name))
 	}
 	register(name, func(data []byte) (error, bool) {
 		var e E

@@ -78,7 +78,9 @@ func (s *stored) describe(id string) client.Description {
 	if err != nil {
 		s.Fatal(err)
 	}
-	return client.Description{Summary: client.Summary{ID: id, Phase: client.Phase(r.Phase)}, Output: r.Output}
+	return client.Description{
+		Summary: client.Summary{ID: id, Phase: client.Phase(r.Phase)}, Output: r.Output, Failure: r.Failure,
+	}
 }
 
 // events returns what has happened to a run until now.

@@ -258,9 +258,14 @@ func checkSaga(t *testing.T, r result) {
 		n := func(what string) int { return r.count[what+" "+run.WorkflowID] }
 		whole := n("ship") == 1 && n("charge") == 1 && n("refund") == 0 && n("release") == 0
 		undone := n("ship") == 0 && n("charge") == 1 && n("refund") == 1 && n("release") == 1
+		if r.stoppedAsLost(run, "reserve", "charge", "ship") && n("ship") == 0 && n("charge") == n("refund") &&
+			n("reserve") == n("release") {
+			t.Logf("%s was stopped, and undone: its process died nine times under one step", run.WorkflowID)
+			continue
+		}
 		if unicorn := (i+1)%5 == 0; unicorn != undone || unicorn == whole {
-			t.Errorf("%s is %s: charged %d, shipped %d, refunded %d", run.WorkflowID, run.Phase, n("charge"),
-				n("ship"), n("refund"))
+			t.Errorf("%s is %s (%v): charged %d, shipped %d, refunded %d", run.WorkflowID, run.Phase,
+				r.describe(run.ID).Failure, n("charge"), n("ship"), n("refund"))
 		}
 	}
 }
@@ -279,6 +284,15 @@ func checkSchedule(t *testing.T, r result) {
 	if len(r.runs) < 3 {
 		t.Errorf("%d firings", len(r.runs))
 	}
+}
+
+// stoppedAsLost reports whether a run has failed because its process died so often under one of these steps that the
+// step may be what kills it: nine times, five of them while no other suspect ran. On a busy machine that happens to a
+// step which takes longer than most lives.
+func (r result) stoppedAsLost(run client.Summary, steps ...string) bool {
+	return run.Phase == client.PhaseFailed && slices.ContainsFunc(steps, func(step string) bool {
+		return r.attempts[run.WorkflowID][step] >= 9
+	})
 }
 
 // gapOf returns between which firings there are others that have no run, empty if there are none.
@@ -315,11 +329,16 @@ func leftOfSchedule(t *testing.T, dir string) string {
 	return gapOf(t, runs)
 }
 
+// checkVersions checks that each order was wrapped if its version says so. Each life begins with the code v1: it carries
+// an order on that v2 has taken and that has recorded nothing when the process dies. Such an order goes by version 1.
 func checkVersions(t *testing.T, r result) {
 	for _, run := range r.runs {
-		steps := []string{"pack", "wrap", "send"}
-		if strings.HasPrefix(run.WorkflowID, "v1") {
+		out, steps := string(r.describe(run.ID).Output), []string{"pack", "wrap", "send"}
+		switch {
+		case out == `"sent"` && (strings.HasPrefix(run.WorkflowID, "v1") || r.kills > 0):
 			steps = []string{"pack", "send"}
+		case out != `"sent and wrapped"` || strings.HasPrefix(run.WorkflowID, "v1"):
+			t.Errorf("%s: %s", run.WorkflowID, out)
 		}
 		r.inOrder(t, run.WorkflowID, steps...)
 	}

@@ -160,3 +160,55 @@ func BenchmarkResume(b *testing.B) {
 		b.ReportMetric(float64(time.Since(start).Milliseconds()), "resume-ms")
 	}
 }
+
+// BenchmarkUpdatesBesideEvents sends b.N updates to one run and as many events to another one, a hundred of each in
+// turn, so that what else the machine does hits both. It reports the time of an update in times of an event.
+func BenchmarkUpdatesBesideEvents(b *testing.B) {
+	const add, plus = pawl.Update[int, int]("add"), pawl.Event[int]("plus")
+	updates := pawl.Define("updates", func(ctx pawl.Context, n int) (sum int, err error) {
+		for range n {
+			if err := add.Handle(ctx, nil, func(_ pawl.Context, by int) (int, error) {
+				sum += by
+				return sum, nil
+			}); err != nil {
+				return 0, err
+			}
+		}
+		return sum, nil
+	})
+	events := pawl.Define("events", func(ctx pawl.Context, n int) (sum int, err error) {
+		for range n {
+			by, err := plus.Wait(ctx)
+			if err != nil {
+				return 0, err
+			}
+			sum += by
+		}
+		return sum, nil
+	})
+	e := openBench(b, updates, events)
+	asked, sent := started(b, e, updates, "updates", b.N), started(b, e, events, "events", b.N)
+	var ofUpdates, ofEvents time.Duration
+	for from := 0; from < b.N; from += 100 {
+		n, begin := min(100, b.N-from), time.Now()
+		for range n {
+			if _, err := add.Send(b.Context(), e, asked.ID, 1); err != nil {
+				b.Fatal(err)
+			}
+		}
+		ofUpdates += time.Since(begin)
+		begin = time.Now()
+		for range n {
+			if err := plus.Send(b.Context(), e, sent.ID, 1); err != nil {
+				b.Fatal(err)
+			}
+		}
+		ofEvents += time.Since(begin)
+	}
+	for _, r := range []pawl.Run[int]{asked, sent} {
+		if sum, err := r.Result(b.Context()); err != nil || sum != b.N {
+			b.Fatal(sum, err)
+		}
+	}
+	b.ReportMetric(float64(ofUpdates)/float64(ofEvents), "events")
+}
