@@ -57,7 +57,7 @@ type follower struct {
 	firings   map[string]bool            // the workflow ids of their runs that were looked for
 	updates   chan update
 	stalled   string
-	others    int
+	others    live.Others
 	// toldBefore has, by run, the last event that was printed before the process ended that carried the runs on then
 	toldBefore map[string]int
 
@@ -297,7 +297,7 @@ func (f *follower) take(ctx context.Context, u update) error {
 			f.changed[u.run] = true
 		}
 		if f.printed != nil && f.wasTold(u.event) {
-			f.printed.before(*u.event)
+			f.printed.before(ctx, *u.event)
 		} else if f.printed != nil {
 			f.printed.event(ctx, *u.event)
 		}

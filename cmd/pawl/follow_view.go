@@ -77,9 +77,35 @@ func question(runs, width int, joined bool) screen.Line {
 
 // keptItems are the items of a loop whose results a rerun keeps: one line tells of all of them.
 type keptItems struct {
-	loop string
-	n    int
-	last api.Event
+	loop      string
+	n, failed int
+	shown     api.Event // one of them that succeeded, if there is one
+}
+
+// add counts an item.
+func (k *keptItems) add(loop string, ev api.Event) {
+	failed := ev.Phase != string(api.StepSucceeded)
+	if k.n == 0 || !failed {
+		k.shown = ev
+	}
+	k.loop = loop
+	k.n++
+	if failed {
+		k.failed++
+	}
+}
+
+// event returns the event that tells of all of them.
+func (k *keptItems) event() api.Event {
+	ev := k.shown
+	if k.n == 1 {
+		return ev
+	}
+	ev.Step, ev.Text = k.loop, fmt.Sprintf("%d items are %s", k.n, live.Kept)
+	if k.failed > 0 {
+		ev.Text += fmt.Sprintf(", %d of them did not succeed", k.failed)
+	}
+	return ev
 }
 
 // tellPlainly prints the line of an event.
@@ -87,15 +113,12 @@ func (f *follower) tellPlainly(ev api.Event) error {
 	loop, _, isItem := strings.Cut(ev.Step, "[")
 	isItem = isItem && ev.Why == live.Kept
 	var err error
-	if k := f.kept; k.n > 0 && (!isItem || k.loop != loop || k.last.Run != ev.Run) {
+	if k := f.kept; k.n > 0 && (!isItem || k.loop != loop || k.shown.Run != ev.Run) {
 		f.kept = keptItems{}
-		if k.n > 1 {
-			k.last.Step, k.last.Text = k.loop, fmt.Sprintf("%d items are %s", k.n, live.Kept)
-		}
-		err = f.tellLine(k.last)
+		err = f.tellLine(k.event())
 	}
 	if isItem {
-		f.kept = keptItems{loop, f.kept.n + 1, ev}
+		f.kept.add(loop, ev)
 		return err
 	}
 	return errors.Join(err, f.tellLine(ev))

@@ -65,6 +65,8 @@ type app struct {
 	clock  func(ctx context.Context) (at api.Time, stands bool) // the server's or database's; nil: not opened
 	joined bool                                                 // start found another process that has the engine
 	told   map[string]int                                       // the number of the last event that was printed, by run
+	// outputs has the attempts of which this command has printed lines, and up to where.
+	outputs map[attemptKey]*attemptOutput
 }
 
 const rootLong = `Pawl runs durable workflows. Their timeouts and retries are exact and survive crashes.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
 )
@@ -54,13 +55,14 @@ func (f *follower) summarise(r *api.Run) {
 		fmt.Fprintf(&b, "%s\n\n", cell.Replace(why))
 	}
 	b.WriteString("| step | | attempts | took | why |\n|---|---|---|---|---|\n")
-	for _, s := range r.Steps {
-		if s.Superseded || s.Kind == api.KindGroup && s.Items > 0 {
-			continue
-		}
+	for _, s := range report.Rows(r) {
 		name := strings.TrimSpace(s.Step + " " + s.ItemName)
 		fmt.Fprintf(&b, "| %s | %s | %d | %s | %s |\n", cell.Replace(screen.Clean(name)), s.Phase, len(s.Attempts),
 			screen.For(s.EndedAt.Sub(s.ScheduledAt)), cell.Replace(screen.Clean(s.Why)))
+	}
+	names, why := report.NotBegun(r)
+	for _, name := range names {
+		fmt.Fprintf(&b, "| %s | skipped | 0 | - | %s |\n", cell.Replace(screen.Clean(name)), why)
 	}
 	for _, s := range r.Steps {
 		results := s.Tests()

@@ -262,6 +262,7 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 			d.deadline(l, depth+2)
 		}
 	}
+	d.signs(s, depth+1)
 	if !s.Phase.Closed() {
 		if bar := d.stepBar(s, depth); bar != nil {
 			d.add(head, bar)
@@ -277,6 +278,33 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 	d.tests(s, depth+1)
 	if out := api.Result(s); out != nil && !is(s, api.KindGroup) {
 		d.add(head, indent(depth+1).Add(screen.Dim, "output "+d.value(out)))
+	}
+}
+
+// signs draws when an attempt that runs gave its last heartbeat, and which limits end it without a sign of life.
+func (d *drawing) signs(s *api.Step, depth int) {
+	if s.Phase.Closed() || s.StartedAt == 0 || len(s.Attempts) == 0 {
+		return
+	}
+	var parts []string
+	if beats := s.Attempts[len(s.Attempts)-1].Heartbeats; len(beats) > 0 {
+		parts = append(parts, "last heartbeat "+screen.For(d.now.Sub(beats[len(beats)-1]))+" ago")
+	}
+	for _, e := range s.Ends {
+		if !e.Renewed {
+			continue
+		}
+		text := "attempt ended by " + screen.Clean(e.Text)
+		if e.At != 0 {
+			text += " " + (&api.Part{At: e.At, Form: api.FormIn}).Reads(d.now, screen.Left)
+		}
+		if e.Origin != "" {
+			text += " (" + origin(e.Origin) + ")"
+		}
+		parts = append(parts, text)
+	}
+	if len(parts) > 0 {
+		d.add(head, indent(depth).Add(screen.Dim, strings.Join(parts, "; ")))
 	}
 }
 
