@@ -329,9 +329,8 @@ func leftOfSchedule(t *testing.T, dir string) string {
 	return gapOf(t, runs)
 }
 
-// checkVersions checks that each order was wrapped if its version says so. Each life begins with the code v1: it
-// carries an order on that v2 has taken and that has recorded nothing when the process dies. Such an order goes by
-// version 1.
+// checkVersions checks that each order was wrapped if its version says so. Each life begins with the code v1, which
+// goes on with an order that v2 has taken and that has recorded nothing when the process dies: it goes by version 1.
 func checkVersions(t *testing.T, r result) {
 	for _, run := range r.runs {
 		out, steps := string(r.describe(run.ID).Output), []string{"pack", "wrap", "send"}
