@@ -59,5 +59,8 @@ func (k *recent) makeRoom(id core.RunID) {
 	k.next = (k.next + 1) % mostRecent
 }
 
+// remove drops the outcome of a run.
+func (k *recent) remove(id core.RunID) { delete(k.outcomes, id) }
+
 // forget drops all outcomes.
 func (k *recent) forget() { *k = recent{} }
