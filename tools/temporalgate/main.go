@@ -1,8 +1,9 @@
 // Command temporalgate tries workers and clients of Temporal's Go SDK on Pawl. It starts a server of its own on a
-// SQLite file, and kills it in between if it is told to:
+// SQLite file or on the database that is given, and kills it in between if it is told to:
 //
 //	go run . -pawl ../../pawl
 //	go run . -pawl ../../pawl -kill 4s -n 200
+//	go run . -pawl ../../pawl -kill 5s -for 5m -database postgres://…
 //
 // It is a separate module, so that the SDK is not a dependency of Pawl.
 package main
@@ -25,37 +26,52 @@ import (
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
+	"google.golang.org/grpc"
 )
 
 func main() {
 	pawl := flag.String("pawl", "pawl", "the command that serves")
 	kill := flag.Duration("kill", 0, "how often the server is killed (default: never)")
-	many := flag.Int("n", 1, "how many runs of each scene")
+	many := flag.Int("n", 1, "how many runs of each scene, at least")
+	long := flag.Duration("for", 0, "how long runs are started, at least")
+	database := flag.String("database", "", "the database (default: a new SQLite file)")
 	atOnce := flag.Int("c", 32, "how many of them at once")
 	cache := flag.Int("cache", 1000, "workflows that the worker keeps in memory")
 	flag.Parse()
-	if err := gate(*pawl, *kill, *many, *atOnce, *cache); err != nil {
+	if err := gate(*pawl, *database, *kill, load{*many, *atOnce, *long}, *cache); err != nil {
 		fmt.Fprintln(os.Stderr, "temporalgate:", err)
 		os.Exit(1)
 	}
 }
 
+// load is how many runs of each scene there are at least, how many run at once, and how long runs are started.
+type load struct {
+	many, atOnce int
+	long         time.Duration
+}
+
 // gate runs all scenes and prints their results.
-func gate(pawl string, kill time.Duration, many, atOnce, cache int) error {
+func gate(pawl, database string, kill time.Duration, l load, cache int) error {
 	folder, err := os.MkdirTemp("", "temporalgate")
 	if err != nil {
 		return err
 	}
-	s, err := begin(pawl, folder)
+	defer func() { _ = os.RemoveAll(folder) }()
+	s, err := begin(pawl, database, folder)
 	if err != nil {
 		return err
 	}
 	defer s.end()
 	quiet := sdklog.NewStructuredLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{
-		Level: slog.LevelError,
+		Level: slog.LevelError + 1, // activities are to fail
 	})))
 	worker.SetStickyWorkflowCacheSize(cache)
-	c, err := client.Dial(client.Options{HostPort: s.address, Logger: quiet})
+	seen := newWitness()
+	c, err := client.Dial(client.Options{
+		HostPort: s.address, Logger: quiet, ConnectionOptions: client.ConnectionOptions{
+			DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(seen.watch)},
+		},
+	})
 	if err != nil {
 		return err
 	}
@@ -68,17 +84,23 @@ func gate(pawl string, kill time.Duration, many, atOnce, cache int) error {
 	defer w.Stop()
 	killed := s.killEvery(kill)
 	defer killed()
-	return play(c, many, atOnce)
+	failed := play(c, l)
+	if failed += seen.report(); failed > 0 {
+		return fmt.Errorf("%d went otherwise", failed)
+	}
+	return nil
 }
 
-// play runs each scene some times, all at once.
-func play(c client.Client, many, atOnce int) error {
+// play runs each scene some times, and returns how many runs went otherwise than expected.
+func play(c client.Client, l load) int {
 	began := time.Now()
 	var all sync.WaitGroup
 	var failed atomic.Int64
-	room := make(chan struct{}, atOnce)
-	for i := range many {
+	room := make(chan struct{}, l.atOnce)
+	total := 0
+	for i := 0; i < l.many || time.Since(began) < l.long; i++ {
 		for _, one := range scenes {
+			total++
 			room <- struct{}{}
 			all.Go(func() {
 				defer func() { <-room }()
@@ -93,30 +115,29 @@ func play(c client.Client, many, atOnce int) error {
 		}
 	}
 	all.Wait()
-	total := many * len(scenes)
 	took := time.Since(began).Round(time.Millisecond)
 	fmt.Printf("%d of %d as expected, in %s\n", total-int(failed.Load()), total, took)
-	if failed.Load() > 0 {
-		return errors.New("some went otherwise")
-	}
-	return nil
+	return int(failed.Load())
 }
 
 // server is a server that can be killed and started again.
 type server struct {
-	pawl, folder, address string
+	pawl, database, address string
 
 	mu  sync.Mutex
 	cmd *exec.Cmd
 }
 
-// begin starts a server on a new file.
-func begin(pawl, folder string) (*server, error) {
+// begin starts a server, on a new file in the folder if no database is given.
+func begin(pawl, database, folder string) (*server, error) {
+	if database == "" {
+		database = "sqlite:" + filepath.Join(folder, "gate.db")
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	s := &server{pawl: pawl, folder: folder, address: l.Addr().String()}
+	s := &server{pawl: pawl, database: database, address: l.Addr().String()}
 	if err := l.Close(); err != nil {
 		return nil, err
 	}
@@ -128,7 +149,7 @@ func (s *server) start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cmd = exec.Command(s.pawl, "dev", "--listen", "127.0.0.1:0", "--temporal", s.address,
-		"--database", "sqlite:"+filepath.Join(s.folder, "gate.db"))
+		"--database", s.database)
 	s.cmd.Stderr = os.Stderr
 	if err := s.cmd.Start(); err != nil {
 		return err
@@ -151,11 +172,8 @@ func (s *server) stop(sig os.Signal) {
 	_ = s.cmd.Wait()
 }
 
-// end stops the server and removes its file.
-func (s *server) end() {
-	s.stop(syscall.SIGTERM)
-	_ = os.RemoveAll(s.folder)
-}
+// end stops the server.
+func (s *server) end() { s.stop(syscall.SIGTERM) }
 
 // killEvery kills the server again and again, and starts it again. It returns what stops that.
 func (s *server) killEvery(every time.Duration) (stop func()) {
