@@ -23,6 +23,7 @@ import (
 	"syscall"
 	"time"
 
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
@@ -82,7 +83,11 @@ func gate(pawl, database string, kill time.Duration, l load, cache int) error {
 		return err
 	}
 	defer w.Stop()
-	killed := s.killEvery(kill)
+	answers := func() bool {
+		_, err := c.WorkflowService().GetSystemInfo(context.Background(), &workflowservice.GetSystemInfoRequest{})
+		return err == nil
+	}
+	killed := s.killEvery(kill, answers)
 	defer killed()
 	failed := play(c, l)
 	if failed += seen.report(); failed > 0 {
@@ -124,8 +129,9 @@ func play(c client.Client, l load) int {
 type server struct {
 	pawl, database, address string
 
-	mu  sync.Mutex
-	cmd *exec.Cmd
+	mu    sync.Mutex
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when the process has ended
 }
 
 // begin starts a server, on a new file in the folder if no database is given.
@@ -144,24 +150,43 @@ func begin(pawl, database, folder string) (*server, error) {
 	return s, s.start()
 }
 
-// start starts the server, and waits until it listens.
+// start starts the server, and waits until it listens. Its port may be taken for a moment while nobody listens.
 func (s *server) start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cmd = exec.Command(s.pawl, "dev", "--listen", "127.0.0.1:0", "--temporal", s.address,
-		"--database", s.database)
-	s.cmd.Stderr = os.Stderr
-	if err := s.cmd.Start(); err != nil {
-		return err
-	}
-	for range 600 {
-		conn, err := net.Dial("tcp", s.address)
-		if err == nil {
-			return conn.Close()
+	for range 20 {
+		s.cmd = exec.Command(s.pawl, "dev", "--listen", "127.0.0.1:0", "--temporal", s.address,
+			"--database", s.database)
+		s.cmd.Stderr = os.Stderr
+		if err := s.cmd.Start(); err != nil {
+			return err
 		}
-		time.Sleep(100 * time.Millisecond)
+		cmd, ended := s.cmd, make(chan struct{})
+		s.ended = ended
+		go func() {
+			defer close(ended)
+			_ = cmd.Wait() // it is killed, or says itself why it ends
+		}()
+		if s.listens() {
+			return nil
+		}
 	}
 	return errors.New("the server does not listen")
+}
+
+// listens waits until the server listens. It returns false if the server has ended.
+func (s *server) listens() bool {
+	for {
+		conn, err := net.Dial("tcp", s.address)
+		if err == nil {
+			return conn.Close() == nil
+		}
+		select {
+		case <-s.ended:
+			return false
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // stop ends the server with a signal.
@@ -169,14 +194,15 @@ func (s *server) stop(sig os.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.cmd.Process.Signal(sig) // it may have ended
-	_ = s.cmd.Wait()
+	<-s.ended
 }
 
 // end stops the server.
 func (s *server) end() { s.stop(syscall.SIGTERM) }
 
-// killEvery kills the server again and again, and starts it again. It returns what stops that.
-func (s *server) killEvery(every time.Duration) (stop func()) {
+// killEvery kills the server again and again, some time after it has answered the client, and starts it again. It
+// returns what stops that.
+func (s *server) killEvery(every time.Duration, answers func() bool) (stop func()) {
 	if every <= 0 {
 		return func() {}
 	}
@@ -184,6 +210,9 @@ func (s *server) killEvery(every time.Duration) (stop func()) {
 	go func() {
 		defer close(ended)
 		for {
+			for !answers() { // a client that was refused waits before it connects again
+				time.Sleep(100 * time.Millisecond)
+			}
 			select {
 			case <-over:
 				return
