@@ -14,6 +14,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -77,7 +78,8 @@ func gate(pawl, database string, kill time.Duration, l load, cache int) error {
 		return err
 	}
 	defer c.Close()
-	w := worker.New(c, queue, worker.Options{})
+	// An activity's heartbeats come several times within its limit, so that one may find no server.
+	w := worker.New(c, queue, worker.Options{MaxHeartbeatThrottleInterval: 2 * time.Second})
 	register(w)
 	if err := w.Start(); err != nil {
 		return err
@@ -139,18 +141,24 @@ func begin(pawl, database, folder string) (*server, error) {
 	if database == "" {
 		database = "sqlite:" + filepath.Join(folder, "gate.db")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	s := &server{pawl: pawl, database: database, address: l.Addr().String()}
-	if err := l.Close(); err != nil {
-		return nil, err
-	}
+	s := &server{pawl: pawl, database: database, address: freeAddress()}
 	return s, s.start()
 }
 
-// start starts the server, and waits until it listens. Its port may be taken for a moment while nobody listens.
+// freeAddress returns a loopback address that nobody uses. Its port is below those that systems give to connections:
+// one of them could take it while the server is away, or reach itself there.
+func freeAddress() string {
+	for {
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			_ = l.Close() // it was not used
+			return address
+		}
+	}
+}
+
+// start starts the server, and waits until it listens. It tries again, because its database
+// may still be that of the server that was killed.
 func (s *server) start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,6 +178,7 @@ func (s *server) start() error {
 		if s.listens() {
 			return nil
 		}
+		time.Sleep(time.Second)
 	}
 	return errors.New("the server does not listen")
 }

@@ -246,7 +246,7 @@ func signals(ctx context.Context, c client.Client, id string) error {
 // Cancelled works until it is cancelled, and says goodbye.
 func Cancelled(ctx workflow.Context) (string, error) {
 	o := usual
-	o.HeartbeatTimeout, o.StartToCloseTimeout, o.WaitForCancellation = 10*time.Second, time.Hour, true
+	o.HeartbeatTimeout, o.StartToCloseTimeout, o.WaitForCancellation = 30*time.Second, time.Hour, true
 	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, o), Beats).Get(ctx, nil)
 	if !temporal.IsCanceledError(err) {
 		return "", fmt.Errorf("the activity: %w", err)
