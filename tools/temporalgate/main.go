@@ -157,8 +157,8 @@ func freeAddress() string {
 	}
 }
 
-// start starts the server, and waits until it listens. It tries again, because its database
-// may still be that of the server that was killed.
+// start starts the server, and waits until it listens. It tries again, because its database may still be that of the
+// server that was killed.
 func (s *server) start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,6 +181,17 @@ func (s *server) start() error {
 		time.Sleep(time.Second)
 	}
 	return errors.New("the server does not listen")
+}
+
+// restart starts the server again if it has ended on its own, as it does where its database is held.
+func (s *server) restart() {
+	select {
+	case <-s.ended:
+		if err := s.start(); err != nil {
+			fmt.Fprintln(os.Stderr, "temporalgate:", err)
+		}
+	default:
+	}
 }
 
 // listens waits until the server listens. It returns false if the server has ended.
@@ -221,6 +232,7 @@ func (s *server) killEvery(every time.Duration, answers func() bool) (stop func(
 		for {
 			for !answers() { // a client that was refused waits before it connects again
 				time.Sleep(100 * time.Millisecond)
+				s.restart()
 			}
 			select {
 			case <-over:

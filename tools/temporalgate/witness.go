@@ -9,18 +9,18 @@ import (
 	"google.golang.org/grpc"
 )
 
-// witness watches the worker's requests, and notes what may never happen: that an activity is given out again after the
-// server has confirmed its result, and that a workflow task fails, as it does if the history is another one than before.
+// witness watches the worker's requests, and notes faults: an activity is given out again after the server has confirmed
+// its result, or a workflow task fails, as it does if the history is another one than before.
 type witness struct {
 	mu     sync.Mutex
-	tokens map[string]string // what attempts at hand are of, by their tokens
+	tokens map[string]string // runs and ids of the activities at hand, by tokens
 	done   map[string]bool   // activities whose results were confirmed
 	faults []string
 }
 
 func newWitness() *witness { return &witness{tokens: map[string]string{}, done: map[string]bool{}} }
 
-// watch is an interceptor of the client's requests.
+// watch intercepts the client's requests.
 func (w *witness) watch(
 	ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
 	options ...grpc.CallOption,
@@ -52,7 +52,7 @@ func (w *witness) watch(
 func (w *witness) given(task *workflowservice.PollActivityTaskQueueResponse) {
 	name := task.GetWorkflowExecution().GetRunId() + " " + task.ActivityId
 	if w.done[name] {
-		w.faults = append(w.faults, fmt.Sprintf("%s of %s is made again, in attempt %d, although its result was confirmed",
+		w.faults = append(w.faults, fmt.Sprintf("%s of %s is made again in attempt %d: its result was confirmed",
 			task.ActivityId, task.GetWorkflowExecution().GetWorkflowId(), task.Attempt))
 	}
 	w.tokens[string(task.TaskToken)] = name
