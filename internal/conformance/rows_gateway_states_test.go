@@ -17,7 +17,7 @@ func init() {
 	rows["W14"] = gatewayStates
 }
 
-// gatewayCaps is the table of how the timeouts of an activity limit one another.
+// gatewayCaps checks the table of how the timeouts of an activity limit one another.
 func gatewayCaps(t *testing.T) {
 	for _, c := range []struct{ run, options, want string }{
 		{"", "whole=10s", "10s 10s 10s 0s"},
@@ -77,7 +77,7 @@ func (g *gateway) tryActivity(a *commandpb.ScheduleActivityTaskCommandAttributes
 	return err != nil
 }
 
-// gatewayStates is the table of the ends of an activity, and of why no attempt follows.
+// gatewayStates checks the table of the ends of an activity, and of why no attempt follows.
 func gatewayStates(t *testing.T) {
 	play(t, []fate{
 		{"attempt=1m retry=2", "take never", "ActivityTaskFailed NonRetryableFailure, attempt 1"},

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// witness watches the worker's requests, and notes faults: an activity is given out again after the server has confirmed
-// its result, or a workflow task fails, as it does if the history is another one than before.
+// witness watches the worker's requests, and notes faults: an activity is given out again although the server has
+// confirmed its result, or a workflow task fails, as it does if the history is another one than before.
 type witness struct {
 	mu     sync.Mutex
 	tokens map[string]string // runs and ids of the activities at hand, by tokens
