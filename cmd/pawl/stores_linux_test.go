@@ -32,8 +32,9 @@ func (b *nodesBed) keeping(c *httpapi.Client, store string, partitions ...int) {
 	b.Fatalf("the store %s never kept %v: %+v, %v", store, partitions, s.Stores, err)
 }
 
-// lacks checks that a list is refused while a store does not answer, and waits until the cluster says which one it is.
-func (b *nodesBed) lacks(c *httpapi.Client, store string) {
+// listsWithout checks that a list is refused while a store does not answer, and waits until the cluster says which
+// one it is.
+func (b *nodesBed) listsWithout(c *httpapi.Client, store string) {
 	b.Helper()
 	if _, err := c.Runs(b.Context(), api.Query{}); api.CodeOf(err) != api.CodeStalled {
 		b.Errorf("a list without the store %s: %v", store, err)
@@ -126,7 +127,7 @@ func TestStores(t *testing.T) {
 		}
 	}
 	b.ends(atA, calm)
-	b.lacks(atA, "b")
+	b.listsWithout(atA, "b")
 	proxy.Release()
 	b.ends(atA, b.start(atA, "after", 12))
 

@@ -64,7 +64,7 @@ func flowsHaveOneSchedule(t *testing.T) {
 		}
 	})
 	inCalendar(t, nil, func(t *testing.T, c *calendar) {
-		var files sync.Map // of texts by name
+		var files sync.Map // texts by name
 		files.Store("n.yaml", hourly+printing("a"))
 		files.Store("plain.yaml", quick)
 		k := c.serve(&files)
