@@ -89,17 +89,16 @@ func gate(pawl, database string, kill time.Duration, l load, cache int) error {
 		_, err := c.WorkflowService().GetSystemInfo(context.Background(), &workflowservice.GetSystemInfoRequest{})
 		return err == nil
 	}
-	killed := s.killEvery(kill, answers)
-	defer killed()
-	failed := play(c, l)
+	failed := play(c, l, s.killEvery(kill, answers))
 	if failed += seen.report(); failed > 0 {
 		return fmt.Errorf("%d went otherwise", failed)
 	}
 	return nil
 }
 
-// play runs each scene some times, and returns how many runs went otherwise than expected.
-func play(c client.Client, l load) int {
+// play runs each scene some times, and returns how many runs went otherwise than expected. Once all were started it calls
+// calm, after which the server stays.
+func play(c client.Client, l load, calm func()) int {
 	began := time.Now()
 	var all sync.WaitGroup
 	var failed atomic.Int64
@@ -111,7 +110,7 @@ func play(c client.Client, l load) int {
 			room <- struct{}{}
 			all.Go(func() {
 				defer func() { <-room }()
-				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+				ctx, cancel := context.WithTimeout(context.Background(), l.long+5*time.Minute)
 				defer cancel()
 				id := fmt.Sprintf("%s-%d-%d", one.name, began.UnixNano(), i)
 				if err := one.run(ctx, c, id); err != nil {
@@ -121,6 +120,7 @@ func play(c client.Client, l load) int {
 			})
 		}
 	}
+	calm()
 	all.Wait()
 	took := time.Since(began).Round(time.Millisecond)
 	fmt.Printf("%d of %d as expected, in %s\n", total-int(failed.Load()), total, took)
