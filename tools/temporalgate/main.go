@@ -96,8 +96,8 @@ func gate(pawl, database string, kill time.Duration, l load, cache int) error {
 	return nil
 }
 
-// play runs each scene some times, and returns how many runs went otherwise than expected. Once all were started it calls
-// calm, after which the server stays.
+// play runs each scene some times, and returns how many runs went otherwise than expected. Once all were started it
+// calls calm, after which the server stays.
 func play(c client.Client, l load, calm func()) int {
 	began := time.Now()
 	var all sync.WaitGroup
