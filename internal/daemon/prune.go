@@ -43,7 +43,7 @@ func (p pruner) Prune(ctx context.Context, r api.PruneRequest) (out api.Pruned, 
 	}
 	for _, span := range spans {
 		for n := pruneAtOnce; n == pruneAtOnce; {
-			n, err = p.journal.Prune(ctx, span.Partition, policy.At(before), pruneAtOnce)
+			n, err = p.journal.Prune(ctx, span.Partition, journal.Old{Before: policy.At(before), Limit: pruneAtOnce})
 			if out.Runs += n; err != nil {
 				return out, err
 			}

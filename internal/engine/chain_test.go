@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 func event(name string) planStep { return planStep{Kind: core.KindWait, Event: name} }
@@ -88,7 +89,8 @@ func TestChainOutlivesItsFirstRuns(t *testing.T) {
 		}
 	}
 	r.pass(time.Minute)
-	if n, err := r.journal.Prune(context.Background(), 0, r.now, 100); err != nil || n != 6 {
+	old := journal.Old{Before: r.now, Limit: 100}
+	if n, err := r.journal.Prune(context.Background(), 0, old); err != nil || n != 6 {
 		t.Fatalf("%d runs were removed, %v; want three of each chain", n, err)
 	}
 	if err := r.send(first, "", "3"); err != nil {

@@ -221,14 +221,14 @@ func TestKeyOfARemovedRun(t *testing.T) {
 	if again, err := w.answered(w.keyed(key, "b", brief)); err != nil || again.Run != first.Run || len(old()) > 0 {
 		t.Errorf("before it is removed: %+v, %v, %d old claims", again, err, len(old()))
 	}
-	if n, err := w.journal.Prune(t.Context(), 1-home, w.now, 10); n != 1 || err != nil {
+	if n, err := w.journal.Prune(t.Context(), 1-home, journal.Old{Before: w.now, Limit: 10}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	if again, err := w.answered(w.keyed(key, elsewhere(key), brief)); err != nil || again.Existing {
 		t.Errorf("after it was removed: %+v, %v", again, err)
 	}
 	w.pass(2 * time.Minute)
-	if n, err := w.journal.Prune(t.Context(), 1-home, w.now, 10); n != 1 || err != nil {
+	if n, err := w.journal.Prune(t.Context(), 1-home, journal.Old{Before: w.now, Limit: 10}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	if err := w.p[home].starts.dropClaims(old()); err != nil {

@@ -419,3 +419,46 @@ func (c *ForkCall) begin(p *Partition, r *run, e core.Entry) (err error) {
 	r.state.Fold(e)
 	return p.pipeline.add(&transition{run: r, out: core.Output{Entry: e}}, nil, p.now)
 }
+
+// Remove removes a run that has ended, with its history. It first waits until no attempt of the run lives, and until
+// the view has the whole run. Errors: CodeInvalid, CodeNotFound, CodeConflict if the run is open, CodeClosed,
+// CodeCancelled, CodeStalled if the storage cannot remove it now.
+func (e *Engine) Remove(ctx context.Context, id core.RunID) error {
+	if id == (core.RunID{}) {
+		return emptyID("remove")
+	}
+	return e.of(id).remove(ctx, id)
+}
+
+func (e *driver) remove(ctx context.Context, id core.RunID) error {
+	if err := e.enter(ctx, "remove"); err != nil {
+		return err
+	}
+	defer e.leave()
+	if err := e.ask(ctx, &RemoveCall{Run: id}); err != nil {
+		return err
+	}
+	j := e.cfg.Journal
+	n, err := j.Prune(ctx, e.cfg.Partition, journal.Old{Run: id})
+	if err != nil {
+		return readError(&e.state, "remove", id.String(), err)
+	}
+	if n > 0 {
+		return e.ask(ctx, &RemoveCall{Run: id, Gone: true})
+	}
+	h, err := j.History(ctx, id)
+	if err != nil {
+		return readError(&e.state, "remove", id.String(), err)
+	}
+	closed := false
+	for i := range h.Entries {
+		closed = h.Entries[i].Ended(closed)
+	}
+	if !closed {
+		return notEnded(id)
+	}
+	return &Error{
+		Code: CodeStalled, Op: "remove", ID: id.String(), Err: errors.New("its partition moves to another storage"),
+		Hint: "try again once it has moved",
+	}
+}

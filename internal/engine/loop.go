@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine/clock"
+	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 const (
@@ -270,7 +271,7 @@ func (l *loop) commit(done chan<- struct{}) {
 		case work.renew != 0:
 			_, r.err = j.Renew(l.e.ctx, l.e.cfg.Partition, work.renew)
 		default:
-			r.pruned, r.err = j.Prune(l.e.ctx, l.e.cfg.Partition, work.prune, prunePage)
+			r.pruned, r.err = j.Prune(l.e.ctx, l.e.cfg.Partition, journal.Old{Before: work.prune, Limit: prunePage})
 			if r.err == nil && j.PartitionCount() > 1 {
 				r.claims, r.nextClaim, r.err = oldClaims(l.e.ctx, j, l.e.cfg.Partition, work.claims, work.prune)
 			}

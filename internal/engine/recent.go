@@ -49,6 +49,9 @@ func (k *recent) left(s *core.Run) {
 	k.outcomes[s.ID] = recentOutcome{outcomeOf(s), s.EndedAt}
 }
 
+// remove drops the outcome of a run.
+func (k *recent) remove(id core.RunID) { delete(k.outcomes, id) }
+
 func (k *recent) makeRoom(id core.RunID) {
 	if len(k.order) < mostRecent {
 		k.order = append(k.order, id)

@@ -285,6 +285,7 @@ func (p *Partition) Failed(err error) {
 	}
 	p.tasks.dropUndispatched()
 	p.starts.forget(err)
+	p.residents.answerLeaving(err, true)
 	p.forget()
 	p.audience.askAgain(nil)
 }
@@ -299,6 +300,7 @@ func (p *Partition) Shut(err error) {
 			c.answer()
 		}
 	}
+	p.residents.answerLeaving(err, false)
 	p.starts.forget(err)
 	p.forget()
 	p.tasks.close()

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -29,8 +30,9 @@ type residents struct {
 	byKey    map[startKey]core.RunID // runs in memory by workflow and idempotency key
 	wakes    wakes
 
-	toEvict  []*run     // loaded for the current input; they may leave memory after it
-	recent   recent     // outcomes of runs that left memory
+	toEvict  []*run // loaded for the current input; they may leave memory after it
+	recent   recent // outcomes of runs that left memory
+	leaving  map[core.RunID][]*RemoveCall
 	warm     ring[*run] // open runs that have taken updates and would have left memory; see keepWarm
 	restored ring[*run] // read at open, with attempts of an earlier owner that still have to be recovered
 
@@ -188,6 +190,69 @@ func (s *residents) drop(r *run) {
 		s.recent.left(r.state)
 	}
 	delete(s.runs, r.id())
+	s.left(r.id())
+}
+
+func notEnded(id core.RunID) error {
+	return &Error{
+		Code: CodeConflict, Op: "remove", ID: id.String(), Err: errors.New("the run has not ended"),
+		Hint: "cancel or terminate it first",
+	}
+}
+
+// RemoveCall prepares the removal of a run that has ended: it is answered once the view has the whole run and memory
+// has nothing of it.
+type RemoveCall struct {
+	repeating[struct{}]
+	Run  core.RunID
+	Gone bool // the journal has removed the run: nobody may be told of it any more
+}
+
+func (*RemoveCall) op() string { return "remove" }
+
+func (c *RemoveCall) do(p *Partition) {
+	s := &p.residents
+	r := s.runs[c.Run]
+	switch {
+	case s.aside[c.Run] != nil:
+		c.Err = failure(c.op(), c.Run.String(), s.aside[c.Run])
+	case r != nil && !r.state.Phase.Closed():
+		c.Err = notEnded(c.Run)
+	case r != nil && !c.Gone:
+		if s.leaving == nil {
+			s.leaving = make(map[core.RunID][]*RemoveCall)
+		}
+		s.leaving[c.Run] = append(s.leaving[c.Run], c)
+		if r.firstPending != 0 {
+			p.pipeline.view.urgent = append(p.pipeline.view.urgent, r)
+		} else {
+			s.evictLater(r)
+		}
+		return
+	default:
+		s.recent.remove(c.Run)
+	}
+	p.pipeline.reply(c)
+}
+
+// left answers those who wait until a run has left memory.
+func (s *residents) left(id core.RunID) {
+	for _, c := range s.leaving[id] {
+		s.recent.remove(id)
+		c.answer()
+	}
+	delete(s.leaving, id)
+}
+
+// answerLeaving answers all who wait until a run leaves memory: with an error, or so that they ask again.
+func (s *residents) answerLeaving(err error, again bool) {
+	for _, calls := range s.leaving {
+		for _, c := range calls {
+			c.Err, c.batchFailed = err, again
+			c.answer()
+		}
+	}
+	clear(s.leaving)
 }
 
 // Each calls fn with the state of each run in memory, ordered by id. Runs that are set aside are left out. A state may

@@ -88,10 +88,17 @@ type Journal interface {
 	List(ctx context.Context, q Query) (Page, error)
 	// Definition returns the stored source of a workflow definition.
 	Definition(ctx context.Context, id core.DefinitionID) (Definition, error)
-	// Prune deletes closed runs that ended before the instant, at most limit. It returns how many it deleted.
-	Prune(ctx context.Context, partition int, before core.Time, limit int) (int, error)
+	// Prune deletes closed runs of which the view has the end. It returns how many it deleted.
+	Prune(ctx context.Context, partition int, old Old) (int, error)
 	// Close releases the storage. Acknowledged batches are durable already.
 	Close() error
+}
+
+// Old selects closed runs of a partition: one of them, or those that ended first.
+type Old struct {
+	Run    core.RunID // zero: those that ended before Before
+	Before core.Time
+	Limit  int // how many there are at most; one run has none
 }
 
 // Messages are messages between the partitions of a storage.

@@ -94,3 +94,15 @@ func (b *bed) family() string {
 	}
 	return text.String()
 }
+
+// remove removes a run: the newest one of a workflow id, or the one that is tried.
+func (b *bed) remove(words []string) error {
+	x := b.named()
+	if len(words) > 0 {
+		x = &commonpb.WorkflowExecution{WorkflowId: words[0]}
+	}
+	_, err := b.server.DeleteWorkflowExecution(b.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
+		Namespace: Namespace, WorkflowExecution: x,
+	})
+	return err
+}

@@ -246,9 +246,12 @@ func signals(ctx context.Context, c client.Client, id string) error {
 // Cancelled works until it is cancelled, and says goodbye.
 func Cancelled(ctx workflow.Context) (string, error) {
 	o := usual
-	o.HeartbeatTimeout, o.StartToCloseTimeout, o.WaitForCancellation = 10*time.Second, time.Hour, true
+	o.HeartbeatTimeout, o.StartToCloseTimeout, o.WaitForCancellation = 30*time.Second, time.Hour, true
 	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, o), Beats).Get(ctx, nil)
-	if !temporal.IsCanceledError(err) {
+	// No worker hears of an attempt if the server is killed as it gives that out. Such an attempt is given up once its
+	// heartbeats are missed, and none follows, because the activity is to stop.
+	var unheard *temporal.TimeoutError
+	if !temporal.IsCanceledError(err) && !errors.As(err, &unheard) {
 		return "", fmt.Errorf("the activity: %w", err)
 	}
 	clean, stop := workflow.NewDisconnectedContext(ctx)

@@ -25,7 +25,7 @@ func testEmpty(f *fixture) {
 	due, err := f.j.Due(f.ctx, 0, 0, at(1000), 10)
 	f.fails("due", err, nil)
 	f.equal("due", len(due), 0)
-	n, err := f.j.Prune(f.ctx, 0, at(1000), 10)
+	n, err := f.j.Prune(f.ctx, 0, journal.Old{Before: at(1000), Limit: 10})
 	f.fails("prune", err, nil)
 	f.equal("pruned", n, 0)
 }

@@ -63,7 +63,7 @@ func testLarge(f *fixture) {
 	f.equal("another history", f.history(RunID(2)).Entries, ofTwo)
 
 	// The feed still needs the batch of a run that is deleted.
-	n, err := f.j.Prune(f.ctx, 0, at(2), 10)
+	n, err := f.j.Prune(f.ctx, 0, journal.Old{Before: at(2), Limit: 10})
 	f.fails("prune", err, nil)
 	f.equal("pruned", n, 1)
 	f.trimAll()

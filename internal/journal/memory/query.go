@@ -75,14 +75,21 @@ func (d *disk) retrying(r *journal.RunRow) bool {
 }
 
 // Prune implements journal.Journal.
-func (j *Journal) Prune(ctx context.Context, partition int, before core.Time, limit int) (int, error) {
+func (j *Journal) Prune(ctx context.Context, partition int, old journal.Old) (int, error) {
 	if err := j.enter(ctx, OpPrune, nil); err != nil {
 		return 0, err
 	}
 	defer j.mu.Unlock()
+	if r, ok := j.disk.runs[old.Run]; ok {
+		if r.Partition != partition || !r.Phase.Closed() {
+			return 0, nil
+		}
+		j.disk.drop(old.Run)
+		return 1, nil
+	}
 	p, n, seen := j.disk.partition(partition), 0, 0
 	for _, e := range p.ended {
-		if n == limit || e.at >= before {
+		if n == old.Limit || e.at >= old.Before {
 			break
 		}
 		if r, ok := j.disk.runs[e.id]; ok && r.Phase.Closed() && r.EndedAt == e.at {

@@ -119,7 +119,7 @@ func (s *stores) History(ctx context.Context, id core.RunID) (journal.History, e
 }
 
 // Prune implements journal.Journal. Nothing is deleted while the partition moves, since a copy of it may exist already.
-func (s *stores) Prune(ctx context.Context, n int, before core.Time, limit int) (int, error) {
+func (s *stores) Prune(ctx context.Context, n int, old journal.Old) (int, error) {
 	if err := s.readMap(ctx); err != nil {
 		return 0, err
 	}
@@ -131,7 +131,7 @@ func (s *stores) Prune(ctx context.Context, n int, before core.Time, limit int) 
 	if err != nil {
 		return 0, err
 	}
-	return at.Prune(ctx, n, before, limit)
+	return at.Prune(ctx, n, old)
 }
 
 // Inbox implements journal.Journal. The messages that a partition has sent are in its receiver's store, and those that

@@ -77,6 +77,6 @@ func useDamaged(t *testing.T, path string) error {
 	if _, err := j.Renew(t.Context(), 0, lease.Epoch); err != nil {
 		return err
 	}
-	_, err = j.Prune(t.Context(), 0, 1<<60, 10)
+	_, err = j.Prune(t.Context(), 0, journal.Old{Before: 1 << 60, Limit: 10})
 	return err
 }

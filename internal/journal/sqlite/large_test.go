@@ -51,7 +51,7 @@ func TestLargeEntryIsStoredOnce(t *testing.T) {
 	a.one("SELECT count(*) FROM large_entries WHERE length(entry) > 32768", 3)
 	a.one("SELECT (SELECT max(length(entries)) FROM journal) < 1000", 1)
 	a.one("SELECT (SELECT max(length(entries)) FROM history) < 1000", 1)
-	if _, err := a.j.Prune(t.Context(), 0, 1<<60, 1); err != nil {
+	if _, err := a.j.Prune(t.Context(), 0, journal.Old{Before: 1 << 60, Limit: 1}); err != nil {
 		t.Fatal(err)
 	}
 	a.one("SELECT count(*) FROM large_entries", 3) // its batch needs the entry of the deleted run
@@ -62,7 +62,7 @@ func TestLargeEntryIsStoredOnce(t *testing.T) {
 		a.append(journal.Batch{View: &journal.View{Through: a.lease.Last}})
 	}
 	a.one("SELECT count(*) FROM large_entries", 2)
-	if _, err := a.j.Prune(t.Context(), 0, 1<<60, 10); err != nil {
+	if _, err := a.j.Prune(t.Context(), 0, journal.Old{Before: 1 << 60, Limit: 10}); err != nil {
 		t.Fatal(err)
 	}
 	a.one("SELECT count(*) FROM large_entries", 0)

@@ -6,16 +6,20 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 // pruneAtOnce is how many runs one transaction deletes. An append has to wait for the transaction, so it must be short.
 const pruneAtOnce = 64
 
 // Prune implements journal.Journal.
-func (j *Journal) Prune(ctx context.Context, partition int, before core.Time, limit int) (n int, err error) {
-	for n < limit {
-		most := min(limit-n, pruneAtOnce)
-		deleted, err := j.prune(ctx, partition, before, most)
+func (j *Journal) Prune(ctx context.Context, partition int, old journal.Old) (n int, err error) {
+	if old.Run != (core.RunID{}) {
+		return j.prune(ctx, partition, old)
+	}
+	for n < old.Limit {
+		most := min(old.Limit-n, pruneAtOnce)
+		deleted, err := j.prune(ctx, partition, journal.Old{Before: old.Before, Limit: most})
 		n += deleted
 		if err != nil || deleted < most {
 			return n, err
@@ -24,9 +28,9 @@ func (j *Journal) Prune(ctx context.Context, partition int, before core.Time, li
 	return n, nil
 }
 
-func (j *Journal) prune(ctx context.Context, partition int, before core.Time, most int) (n int, err error) {
+func (j *Journal) prune(ctx context.Context, partition int, old journal.Old) (n int, err error) {
 	err = j.change(ctx, "prune", func() (int, error) {
-		ids, err := ended(j.w.conn, partition, before, most)
+		ids, err := ended(j.w.conn, partition, old)
 		if err != nil {
 			return 0, err
 		}
@@ -59,14 +63,23 @@ func (j *Journal) prune(ctx context.Context, partition int, before core.Time, mo
 	return n, nil
 }
 
-// ended returns closed runs that ended before the instant, the earliest first.
-func ended(c *conn, partition int, before core.Time, most int) (ids []core.RunID, err error) {
-	err = query(c, "SELECT id FROM runs_data WHERE partition = ? AND ended_at > 0 AND ended_at < ?"+
-		" ORDER BY ended_at, id LIMIT ?",
+// ended returns closed runs, the one that ended first in front.
+func ended(c *conn, partition int, old journal.Old) (ids []core.RunID, err error) {
+	text := "SELECT id FROM runs_data WHERE partition = ? AND ended_at > 0"
+	if old.Run != (core.RunID{}) {
+		text += " AND id = ?"
+	} else {
+		text += " AND ended_at < ? ORDER BY ended_at, id LIMIT ?"
+	}
+	err = query(c, text,
 		func(s *sqlite.Stmt) {
 			s.BindInt64(1, int64(partition))
-			s.BindInt64(2, int64(before))
-			s.BindInt64(3, int64(most))
+			if old.Run != (core.RunID{}) {
+				s.BindBytes(2, old.Run[:])
+				return
+			}
+			s.BindInt64(2, int64(old.Before))
+			s.BindInt64(3, int64(old.Limit))
 		},
 		func(s *sqlite.Stmt) (bool, error) {
 			var id core.RunID

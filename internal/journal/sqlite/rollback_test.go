@@ -115,7 +115,8 @@ func TestPruneLeavesNothing(t *testing.T) {
 	if n := count(); n != 4*2+1 {
 		t.Fatalf("two runs have %d rows", n)
 	}
-	if n, err := a.j.Prune(t.Context(), 0, instant0+core.Time(1e9), 10); err != nil || n != 2 {
+	old := journal.Old{Before: instant0 + core.Time(1e9), Limit: 10}
+	if n, err := a.j.Prune(t.Context(), 0, old); err != nil || n != 2 {
 		t.Fatalf("%d runs were pruned: %v", n, err)
 	}
 	if n := count(); n != 0 {

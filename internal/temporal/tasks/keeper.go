@@ -144,3 +144,16 @@ func (k *Keeper) drop(r *OfRun) {
 	k.recent.Remove(r.place)
 	k.events -= r.weight
 }
+
+// Remove forgets a run that was removed. Who waits for it looks again, and finds nothing.
+func (k *Keeper) Remove(id core.RunID) {
+	k.mu.Lock()
+	r := k.runs[id]
+	if r != nil {
+		k.drop(r)
+	}
+	k.mu.Unlock()
+	if r != nil {
+		r.giveUp()
+	}
+}
