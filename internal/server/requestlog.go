@@ -32,10 +32,13 @@ func requestID(r *http.Request) string {
 
 // logged logs a request that was answered: if it changes something or failed at its level, else only for debugging.
 func (s *Server) logged(r *http.Request, pattern string, out *patient, id string, took time.Duration) {
-	status := out.status
-	level := slog.LevelDebug
+	status, level := out.status, slog.LevelDebug
+	code, detail := "", ""
+	if status >= http.StatusInternalServerError {
+		code, detail = reasonOf(out.failed)
+	}
 	switch {
-	case status >= http.StatusInternalServerError:
+	case status >= http.StatusInternalServerError && code != api.CodeHeld.String(): // a run that moves is no failure
 		level = slog.LevelError
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusTooManyRequests:
 		level = slog.LevelWarn
@@ -61,7 +64,6 @@ func (s *Server) logged(r *http.Request, pattern string, out *patient, id string
 		"namespace", namespace, "from", r.RemoteAddr,
 	}
 	if status >= http.StatusInternalServerError {
-		code, detail := reasonOf(out.failed)
 		fields = append(fields, "code", code, "detail", detail)
 	}
 	if more > 0 {
