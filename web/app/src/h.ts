@@ -1,0 +1,2 @@
+// What elements are made with; the build puts it into each file.
+export { Fragment, h } from "preact";
