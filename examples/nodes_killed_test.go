@@ -160,7 +160,11 @@ func (b *nodesBed) checkOrder(eng *pawl.Engine, run client.Summary, count map[st
 	if _, err := fmt.Sscanf(run.WorkflowID, "order-%d", &order); err != nil {
 		b.Fatal(err)
 	}
-	begun := attempts(b.T, eng, run)
+	events, err := eng.HistoryEvents(b.Context(), run.ID, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	begun := attempts(b.T, run, events)
 	d, err := eng.DescribeRun(b.Context(), run.ID)
 	if err != nil {
 		b.Fatal(err)

@@ -67,6 +67,7 @@ func TestComposeFile(t *testing.T) {
 	nightly.Only(t, "it starts two nodes from the image")
 	t.Parallel()
 	if os.Getenv(insideNetwork) == "" {
+		imager(t)
 		inNamespace(t)
 		return
 	}

@@ -95,6 +95,13 @@ type pod struct {
 	over    chan struct{} // closed when its process has ended
 }
 
+// imager builds the program that writes and starts images. Tests call it before they enter a namespace, too: inside, Go
+// reaches no server that has its modules.
+func imager(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(pawlbin.BuildIn(t, "tools/image", "."), "image")
+}
+
 func newDeployment(t *testing.T) *deployment {
 	t.Helper()
 	d := &deployment{network: &network{T: t}, folder: t.TempDir(), secret: map[string]string{}}
@@ -110,7 +117,7 @@ func newDeployment(t *testing.T) *deployment {
 	if m.Spec.Replicas != 3 || len(d.pod.Containers) != 1 || d.pod.Grace == 0 || d.pod.SecurityContext.RunAsUser == 0 {
 		t.Fatalf("the manifest is read as %+v", m)
 	}
-	d.image = filepath.Join(pawlbin.BuildIn(t, "tools/image", "."), "image")
+	d.image = imager(t)
 	if err := os.Chmod(d.folder, 0o755); err != nil { // the image's user has to get through
 		t.Fatal(err)
 	}
@@ -417,6 +424,7 @@ func TestRollingDeployOfTheImage(t *testing.T) {
 	nightly.Only(t, "it replaces all pods of a deployment")
 	t.Parallel()
 	if os.Getenv(insideNetwork) == "" {
+		imager(t)
 		inNamespace(t)
 		return
 	}

@@ -39,16 +39,14 @@ func main() {
 	dir := flag.String("dir", filepath.Join("pawl-data", "schedule"), "folder of the database and the reports")
 	lasts := flag.Duration("for", 10*time.Second, "how long the program runs")
 	flag.Parse()
-	ctx, stop := context.WithTimeout(context.Background(), *lasts)
-	defer stop()
-	if err := run(ctx, *dir); err != nil {
+	if err := run(context.Background(), *dir, *lasts); err != nil {
 		fmt.Fprintln(os.Stderr, "schedule:", err)
 		os.Exit(1)
 	}
 }
 
-// run lets the schedule start runs until ctx is done.
-func run(ctx context.Context, dir string) error {
+// run lets the schedule start runs for some time, counted from when the database is open.
+func run(ctx context.Context, dir string, lasts time.Duration) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -64,6 +62,8 @@ func run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	ctx, stop := context.WithTimeout(ctx, lasts)
+	defer stop()
 	err = keep(ctx, eng, w)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = nil
@@ -89,13 +89,17 @@ func keep(ctx context.Context, eng *pawl.Engine, w *pawl.Workflow[string, string
 			if !m.To.After(madeUp) {
 				continue
 			}
-			madeUp = m.To
 			fmt.Printf("%d firings were missed (%s), from %s to %s\n", m.Count, m.Reason,
 				m.From.Format(time.TimeOnly), m.To.Format(time.TimeOnly))
 			// A firing that has a run does not get another one.
-			if _, err := s.Backfill(ctx, m.From, m.To.Add(time.Second), "the program was off"); err != nil {
+			_, err := s.Backfill(ctx, m.From, m.To.Add(time.Second), "the program was off")
+			if errors.Is(err, pawl.ErrInvalid) {
+				fmt.Println(err) // ten backfills are under way, after many outages: the next look goes on
+				break
+			} else if err != nil {
 				return err
 			}
+			madeUp = m.To
 		}
 		select {
 		case <-time.After(time.Second):

@@ -31,9 +31,9 @@ type ArtifactReader interface {
 
 // AttemptFile is a file that an attempt on another machine has made.
 type AttemptFile struct {
-	Path   string `json:"path" doc:"Where it is in the folder of the attempt, with slashes." minLength:"1"`
-	Size   int64  `json:"size" doc:"In bytes." minimum:"0"`
-	SHA256 string `json:"sha256" doc:"Of its content, in hex." pattern:"^[0-9a-f]{64}$"`
+	Path   string `json:"path" doc:"Path within the folder of the attempt, with slashes." minLength:"1"`
+	Size   int64  `json:"size" doc:"Size in bytes." minimum:"0"`
+	SHA256 string `json:"sha256" doc:"SHA-256 of the content, in hex." pattern:"^[0-9a-f]{64}$"`
 	Mode   uint32 `json:"mode,omitempty" doc:"Its permissions; default: those of a new file."`
 }
 

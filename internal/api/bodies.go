@@ -23,7 +23,7 @@ type Bodies interface {
 // BodiesNodesRequest asks for the nodes of a cluster.
 type BodiesNodesRequest struct {
 	Known []string `json:"known,omitempty" doc:"The nodes that you know."`
-	Wait  Duration `json:"wait,omitzero" doc:"How long to wait for others: 30s. Default: not at all; at most 1m."`
+	Wait  Duration `json:"wait,omitzero" doc:"Time to wait for other nodes, such as 30s. Default: none; at most 1m."`
 }
 
 // BodiesNodes are the nodes of a cluster.
@@ -36,9 +36,9 @@ type BodiesJoin struct {
 	Node      string   `json:"node,omitempty" doc:"The node of the cluster to join. Default: the one that is asked."`
 	Holder    string   `json:"holder" minLength:"16" maxLength:"100" doc:"A secret name for this join, made up by you."`
 	Name      string   `json:"name,omitempty" maxLength:"200" doc:"Your name, for people."`
-	Slots     int      `json:"slots" minimum:"1" doc:"How many attempts of local steps you run at once."`
+	Slots     int      `json:"slots" minimum:"1" doc:"Number of attempts of local steps that you run at once."`
 	Workflows []string `json:"workflows" doc:"The names of your workflows."`
-	Options   []byte   `json:"options" doc:"What the engine has to know of them: JSON, a BodyWorkflows of package api."`
+	Options   []byte   `json:"options" doc:"Options for the engine: JSON, a BodyWorkflows of package api."`
 }
 
 // NewsRequest asks for news.
@@ -46,7 +46,7 @@ type NewsRequest struct {
 	Node   string   `json:"node,omitempty" doc:"The node that you joined."`
 	Holder string   `json:"holder" doc:"The name of your join."`
 	Seen   uint64   `json:"seen" doc:"The number of the newest news that you have."`
-	Wait   Duration `json:"wait,omitzero" doc:"How long to wait for news: 4s. Default: not at all; at most 1m."`
+	Wait   Duration `json:"wait,omitzero" doc:"Time to wait for news, such as 4s. Default: none; at most 1m."`
 }
 
 // News is what has happened since the last call.
@@ -70,5 +70,5 @@ type DecisionAnswers struct {
 
 // DecisionAnswer is the outcome of a decision.
 type DecisionAnswer struct {
-	Error *Error `json:"error,omitempty" doc:"Why it was not taken."`
+	Error *Error `json:"error,omitempty" doc:"Reason why it was not taken."`
 }

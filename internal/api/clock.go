@@ -14,9 +14,9 @@ type Clock interface {
 
 // ClockMove specifies how far a clock is moved: one of its fields.
 type ClockMove struct {
-	By   Duration `json:"by,omitzero" doc:"By this time: 1h."`
-	To   Time     `json:"to,omitzero" doc:"To this instant."`
-	Next bool     `json:"next,omitempty" doc:"To the next instant at which a run does something by itself."`
+	By   Duration `json:"by,omitzero" doc:"Length by which the clock moves, such as 1h."`
+	To   Time     `json:"to,omitzero" doc:"Instant to move to."`
+	Next bool     `json:"next,omitempty" doc:"Set to move to the next instant at which a run does something by itself."`
 	End  bool     `json:"end,omitempty" doc:"Until nothing happens by itself any more."`
 	// AtMost bounds End. Default: 366 days.
 	AtMost Duration `json:"atMost,omitzero" doc:"end: by this time at most; default 8784h."`

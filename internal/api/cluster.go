@@ -24,7 +24,7 @@ type Cluster interface {
 // ClusterStatus is the present state of the nodes.
 type ClusterStatus struct {
 	Nodes      []ClusterNode `json:"nodes"`
-	Partitions int           `json:"partitions" doc:"How many there are."`
+	Partitions int           `json:"partitions" doc:"Number of partitions."`
 	Free       []int         `json:"free" doc:"The partitions that nobody has at present."`
 	// Pinned has the node of each partition that was moved by hand. It may be draining or dead, and not have it now.
 	Pinned map[int]string `json:"pinned,omitempty" doc:"The node of each partition that was moved by hand."`
@@ -35,10 +35,10 @@ type ClusterStatus struct {
 type ClusterStore struct {
 	Name       string `json:"name"`
 	State      string `json:"state" enum:"reached,silent" doc:"silent: it does not answer whom you asked."`
-	Problem    string `json:"problem,omitempty" doc:"Why it does not answer."`
-	Address    string `json:"address,omitempty" doc:"Without a password. The first one has none here."`
-	Partitions []int  `json:"partitions" doc:"Those that it keeps. Who owns those of a silent one is not known."`
-	Coming     []int  `json:"coming" doc:"Those that are being moved to it."`
+	Problem    string `json:"problem,omitempty" doc:"Reason why it does not answer."`
+	Address    string `json:"address,omitempty" doc:"Address without a password. The first store has none here."`
+	Partitions []int  `json:"partitions" doc:"Partitions that it keeps. A silent store does not tell their owners."`
+	Coming     []int  `json:"coming" doc:"Partitions that are being moved to it."`
 	// Unreached are nodes that are alive and have not reached it.
 	Unreached []string `json:"unreached" doc:"The nodes that are alive and have not reached it."`
 }
@@ -46,13 +46,13 @@ type ClusterStore struct {
 // StoreAdd is a database that should keep partitions.
 type StoreAdd struct {
 	Name    string `json:"name"`
-	Address string `json:"address" doc:"Without a password: each node has it in its environment or in ~/.pgpass."`
+	Address string `json:"address" doc:"Address without a password: nodes have that in environment or ~/.pgpass."`
 }
 
 // StoreRemove names a database that stops being a store.
 type StoreRemove struct {
 	Name string `json:"name"`
-	Gone bool   `json:"gone,omitempty" doc:"It is lost for good, and need not answer."`
+	Gone bool   `json:"gone,omitempty" doc:"Set if the store is lost for good, and need not answer."`
 }
 
 // StoreMove specifies which store should keep a partition.

@@ -8,17 +8,17 @@ import (
 // Flow is a flow that can be started by its name: a file of the server's folder, or a version that was applied.
 type Flow struct {
 	Name       string          `json:"name"`
-	Version    int             `json:"version,omitempty" doc:"Of one that was applied, from 1."`
-	File       string          `json:"file,omitempty" doc:"Where it was read."`
+	Version    int             `json:"version,omitempty" doc:"Version of a flow that was applied, from 1."`
+	File       string          `json:"file,omitempty" doc:"File from which it was read."`
 	Definition string          `json:"definition,omitempty" doc:"The id of its definition."`
-	Problem    string          `json:"problem,omitempty" doc:"Why it cannot be started."`
+	Problem    string          `json:"problem,omitempty" doc:"Reason why it cannot be started."`
 	AppliedAt  Time            `json:"appliedAt,omitzero"`
-	Actor      string          `json:"actor,omitempty" doc:"Who applied it."`
+	Actor      string          `json:"actor,omitempty" doc:"Person or program that applied it."`
 	Reason     string          `json:"reason,omitempty"`
-	Kind       string          `json:"kind,omitempty" doc:"Of its definition."`
+	Kind       string          `json:"kind,omitempty" doc:"Kind of the definition."`
 	Source     string          `json:"source,omitempty" doc:"Its definition as it is stored. Lists leave it out."`
 	Input      json.RawMessage `json:"input,omitempty" doc:"The JSON Schema of its input. Lists leave it out."`
-	New        bool            `json:"new,omitempty" doc:"It was applied just now; without it, it was there before."`
+	New        bool            `json:"new,omitempty" doc:"Set if it was applied just now."`
 	Schedule   string          `json:"schedule,omitempty"` // when it fires, for people, if it has a cron and is applied
 }
 

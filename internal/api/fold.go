@@ -15,10 +15,10 @@ const (
 
 // Folded is how the items of a forEach stand that an answer leaves out.
 type Folded struct {
-	Phases map[StepPhase]int `json:"phases" doc:"How many items are in each phase."`
+	Phases map[StepPhase]int `json:"phases" doc:"Number of items in each phase."`
 	From   Time              `json:"from" doc:"The instant at which the first part begins."`
 	Each   Duration          `json:"each" doc:"The length of a part."`
-	Ran    []int             `json:"ran" doc:"By parts of time, the oldest first: attempts that ran."`
+	Ran    []int             `json:"ran" doc:"Attempts that ran in each part of the time, the oldest first."`
 	Bad    []int             `json:"bad,omitempty" doc:"The same of those that ended badly."`
 }
 
@@ -34,7 +34,7 @@ type ItemQuery struct {
 // ItemPage is a page of the items of a forEach.
 type ItemPage struct {
 	Items []*Step `json:"items"`
-	Total int     `json:"total" doc:"How many items the query chooses."`
+	Total int     `json:"total" doc:"Number of items that the query selects."`
 	Next  int     `json:"next,omitempty" doc:"The offset of the next page; absent: there is none."`
 }
 

@@ -20,15 +20,15 @@ type Attention struct {
 
 // Concern is one thing that needs a person: runs with the same cause, a schedule, a webhook or a flow.
 type Concern struct {
-	ID    string   `json:"id" doc:"It stays the same until the concern changes."`
-	Key   string   `json:"key" doc:"It stays the same as long as there is the concern, however it changes."`
+	ID    string   `json:"id" doc:"Identifier that stays the same until the concern changes."`
+	Key   string   `json:"key" doc:"Key that stays the same as long as the concern exists, however it changes."`
 	Cause string   `json:"cause"`
 	Level Level    `json:"level"`
 	Says  Saying   `json:"says"`
 	Why   *Saying  `json:"why,omitempty"`
 	Name  string   `json:"name" doc:"The workflow, schedule, webhook or flow."`
 	At    Time     `json:"at,omitzero" doc:"Since when it is so; of deadlines the first one."`
-	Runs  int      `json:"runs,omitempty" doc:"How many runs it is about."`
+	Runs  int      `json:"runs,omitempty" doc:"Number of runs it is about."`
 	Of    []string `json:"of,omitempty" doc:"The ids of these runs, the newest first, at most 100."`
 }
 
@@ -60,8 +60,8 @@ type Overview struct {
 	Open     int           `json:"open" doc:"Runs that are open now, also those that began before."`
 	Retrying int           `json:"retrying" doc:"Open runs of which a step is tried again."`
 	Queued   int           `json:"queued" doc:"Attempts that wait for a worker now."`
-	Late     Duration      `json:"late,omitzero" doc:"How late a timer was at most, since the server began."`
-	Counted  Counted       `json:"counted" doc:"What was counted over time."`
+	Late     Duration      `json:"late,omitzero" doc:"Lateness of the latest timer since the server began."`
+	Counted  Counted       `json:"counted" doc:"Figures over time."`
 	Flows    []FlowFigures `json:"flows" doc:"The same by workflow, those with the most runs first."`
 	Due      []Due         `json:"due" doc:"Everything that is due within the hour, the soonest first."`
 }
@@ -69,7 +69,7 @@ type Overview struct {
 // Counted is what was counted over a span of time, minute by minute. It is kept in the database: a restart loses none
 // of it. Child runs are not counted.
 type Counted struct {
-	Since Time     `json:"since" doc:"When the counting began. What is older is taken from the runs that are there."`
+	Since Time     `json:"since" doc:"Beginning of the counting. Older figures come from the runs that are kept."`
 	From  Time     `json:"from"`
 	Each  Duration `json:"each" doc:"The length of each part: whole minutes."`
 	Parts []Sample `json:"parts" doc:"The parts of the span, the oldest first."`
@@ -83,7 +83,7 @@ type Sample struct {
 	Retries int      `json:"retries" doc:"Attempts after which another one followed."`
 	RunP95  Duration `json:"runP95,omitzero" doc:"95 of 100 runs that ended took at most so long."`
 	WaitP95 Duration `json:"waitP95,omitzero" doc:"95 of 100 attempts waited at most so long for a worker."`
-	Late    Duration `json:"late,omitzero" doc:"How late the latest timer was."`
+	Late    Duration `json:"late,omitzero" doc:"Lateness of the latest timer."`
 }
 
 // Histogram is how the runs of a span of time went, by when they began.
@@ -98,16 +98,16 @@ type Histogram struct {
 
 // Suggestion is a possible continuation of a search text.
 type Suggestion struct {
-	Term string `json:"term" doc:"It takes the place of the last term; one that ends with a colon goes on."`
-	Says string `json:"says,omitempty" doc:"What it means."`
+	Term string `json:"term" doc:"Term that replaces the last one; one that ends with a colon goes on."`
+	Says string `json:"says,omitempty" doc:"Meaning of the term."`
 }
 
 // Figures count the runs that began in a span of time.
 type Figures struct {
 	Runs   int      `json:"runs"`
-	Failed int      `json:"failed" doc:"Those that failed or timed out."`
-	Open   int      `json:"open,omitempty" doc:"Those that have not ended."`
-	P50    Duration `json:"p50,omitzero" doc:"Half of those that ended took at most so long."`
+	Failed int      `json:"failed" doc:"Runs that failed or timed out."`
+	Open   int      `json:"open,omitempty" doc:"Runs that have not ended."`
+	P50    Duration `json:"p50,omitzero" doc:"Median time of the runs that ended."`
 	P95    Duration `json:"p95,omitzero"`
 }
 

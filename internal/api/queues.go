@@ -7,7 +7,7 @@ type QueueReport struct {
 	Running  int          `json:"running" doc:"Attempts in the hands of workers."`
 	Loaded   int          `json:"loaded" doc:"Runs in memory."`
 	SetAside int          `json:"setAside" doc:"Runs that cannot go on because of an error."`
-	Late     Duration     `json:"late,omitzero" doc:"How late the latest timer was since the server began."`
+	Late     Duration     `json:"late,omitzero" doc:"Lateness of the latest timer since the server began."`
 	Queues   []TaskQueue  `json:"queues"`
 	Services []ServiceUse `json:"services"`
 	Limits   []LimitUse   `json:"limits" doc:"Queues of runs, task queues and services that have limits."`
@@ -25,7 +25,7 @@ type TaskQueue struct {
 	Oldest    Time     `json:"oldest,omitzero" doc:"Since when the attempt waits that has waited longest."`
 	OldestRun string   `json:"oldestRun,omitempty" doc:"The run of that attempt."`
 	PerMinute int      `json:"perMinute" doc:"Attempts that began within the last minute."`
-	WaitP50   Duration `json:"waitP50,omitzero" doc:"Half of those of the last five minutes waited at most so long."`
+	WaitP50   Duration `json:"waitP50,omitzero" doc:"Median wait of the attempts of the last five minutes."`
 	WaitP95   Duration `json:"waitP95,omitzero"`
 }
 
@@ -33,7 +33,7 @@ type TaskQueue struct {
 type ServiceUse struct {
 	Service   string `json:"service,omitempty" doc:"Missing: steps without a service."`
 	Attempts  int    `json:"attempts" doc:"Attempts that ended within the last five minutes."`
-	Retries   int    `json:"retries" doc:"Those of them after which another one follows."`
+	Retries   int    `json:"retries" doc:"Failed attempts that another one follows."`
 	PerMinute int    `json:"perMinute" doc:"Retries within the last minute."`
 	Parts     []int  `json:"parts" doc:"Retries of the last five minutes, each part ten seconds, the oldest first."`
 	All       int    `json:"all" doc:"Retries since the server began."`
@@ -55,14 +55,14 @@ type LimitUse struct {
 	Held    int          `json:"held,omitempty" doc:"Attempts that were held back since the server began."`
 	Uses    []UseOf      `json:"uses" doc:"Each limit, with what of it is used."`
 	Breaker *BreakerSeen `json:"breaker,omitempty" doc:"Its circuit breaker; missing: it has none."`
-	Says    Saying       `json:"says" doc:"How it stands, in a sentence."`
+	Says    Saying       `json:"says" doc:"State of the limit, in a sentence."`
 }
 
 // UseOf is one limit, and what of it is used. For limits for each key, only the limit is shown.
 type UseOf struct {
 	Limit string   `json:"limit" enum:"concurrency,rate,retries,per_key,key_rate"`
 	Most  int      `json:"most"`
-	Per   Duration `json:"per,omitzero" doc:"Of rates: within which time."`
+	Per   Duration `json:"per,omitzero" doc:"Time within which a rate counts."`
 	Used  int      `json:"used,omitempty"`
 }
 
@@ -70,7 +70,7 @@ type UseOf struct {
 type BreakerSeen struct {
 	Open    bool `json:"open"`
 	Failed  int  `json:"failed" doc:"Failures among the last attempts, while it is closed."`
-	Opens   int  `json:"opens" doc:"With so many it opens."`
+	Opens   int  `json:"opens" doc:"Number of failures at which it opens."`
 	Of      int  `json:"of" doc:"Among so many attempts."`
 	Probe   Time `json:"probe,omitzero" doc:"Open: when the next probe goes, at the soonest."`
 	Probing bool `json:"probing,omitempty" doc:"Open: a probe is on its way."`
@@ -79,11 +79,11 @@ type BreakerSeen struct {
 
 // WorkerSeen is a worker in another process.
 type WorkerSeen struct {
-	Name    string   `json:"name" doc:"What it says of itself."`
+	Name    string   `json:"name" doc:"Name that it gives itself."`
 	Queue   string   `json:"queue"`
-	Types   []string `json:"types,omitempty" doc:"What it takes; missing: everything."`
-	Since   Time     `json:"since" doc:"When it came first."`
-	Last    Time     `json:"last" doc:"When it asked last."`
-	Asks    bool     `json:"asks" doc:"It waits for tasks at this moment."`
+	Types   []string `json:"types,omitempty" doc:"Types of tasks that it takes; missing: all."`
+	Since   Time     `json:"since" doc:"Instant of its first request."`
+	Last    Time     `json:"last" doc:"Instant of its last request."`
+	Asks    bool     `json:"asks" doc:"Set if it waits for tasks at this moment."`
 	Running int      `json:"running" doc:"Attempts that it has."`
 }

@@ -19,7 +19,7 @@ type StartRequest struct {
 	Timeout     *policy.Limit   `json:"timeout,omitempty" doc:"The run's limit, instead of the workflow's."`
 	// Deadline bounds the runs that follow this one, too. The workflow's own deadline applies if it is earlier.
 	Deadline Time              `json:"deadline,omitzero" doc:"The run does not live past it."`
-	Origin   string            `json:"origin,omitempty" doc:"Where the deadline was set, for people."`
+	Origin   string            `json:"origin,omitempty" doc:"Place where the deadline was set, for people."`
 	Actor    string            `json:"actor,omitempty"`
 	Reason   string            `json:"reason,omitempty"`
 	Notify   string            `json:"notify,omitempty" doc:"The workflow id of a run that is told of the end."`

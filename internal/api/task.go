@@ -24,8 +24,8 @@ type PollRequest struct {
 	// Types are the types of task steps that the worker executes. Empty: all.
 	Types  []string `json:"types,omitempty" doc:"The types of task steps that you execute. Default: all."`
 	Worker string   `json:"worker,omitempty" doc:"Your name, for people: it is recorded with each attempt."`
-	Max    int      `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"For how many you have room; default 1."`
-	Wait   Duration `json:"wait,omitzero" doc:"How long to wait for one: 30s. Default: not at all; at most 1m."`
+	Max    int      `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"Most tasks that you can take; default 1."`
+	Wait   Duration `json:"wait,omitzero" doc:"Time to wait for a task, such as 30s. Default: none; at most 1m."`
 	// Confirm: each task is followed by a report TaskStart within StartWithin, or it goes to another worker. While the
 	// worker has the task, it reports something at least every minute (TaskLook): after a restart of the server, a task
 	// without a report goes to another worker.
@@ -42,13 +42,13 @@ type Task struct {
 	Step     string            `json:"step"`
 	Attempt  int               `json:"attempt" doc:"Its number. Lost attempts have one, too."`
 	Key      string            `json:"idempotencyKey" doc:"The same for all attempts of the step."`
-	Counted  int               `json:"counted" doc:"How many attempts of its policy it has used up, itself included."`
+	Counted  int               `json:"counted" doc:"Attempts of the policy that are used up, this one included."`
 	Queue    string            `json:"queue"`
 	Type     string            `json:"type"`
 	Input    json.RawMessage   `json:"input"`
-	Details  json.RawMessage   `json:"details,omitempty" doc:"Of the last heartbeat of the attempt before it."`
+	Details  json.RawMessage   `json:"details,omitempty" doc:"Details of the last heartbeat of the attempt before it."`
 	Headers  map[string]string `json:"headers,omitempty"`
-	Trace    string            `json:"traceparent,omitempty" doc:"Of the attempt, if the server sends traces."`
+	Trace    string            `json:"traceparent,omitempty" doc:"Trace of the attempt, if the server sends traces."`
 	Left     Left              `json:"left"`
 	StartBy  Duration          `json:"startWithin,omitzero" doc:"Report start within this time."`
 }
@@ -56,7 +56,7 @@ type Task struct {
 // Left is the remaining time of an attempt's clocks. They are lengths of time, so that wrong clocks do no harm.
 type Left struct {
 	Deadline   Duration `json:"deadline,omitzero" doc:"Until the earliest deadline; absent: there is none."`
-	Limit      string   `json:"limit,omitempty" doc:"Which deadline that is."`
+	Limit      string   `json:"limit,omitempty" doc:"Name of that deadline."`
 	Heartbeat  Duration `json:"heartbeat,omitzero" doc:"Report a heartbeat at least this often."`
 	Inactivity Duration `json:"inactivity,omitzero" doc:"Show output or a heartbeat at least this often."`
 }
@@ -91,5 +91,5 @@ type TaskAnswer struct {
 	Stop   string `json:"stop,omitempty" doc:"The attempt has ended: stop the work, then report stopped."`
 	Paused bool   `json:"paused,omitempty" doc:"The run is paused. This attempt goes on."`
 	Left   *Left  `json:"left,omitempty"`
-	Error  *Error `json:"error,omitempty" doc:"Why the report was refused."`
+	Error  *Error `json:"error,omitempty" doc:"Reason why the report was refused."`
 }

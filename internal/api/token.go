@@ -29,7 +29,7 @@ type Token struct {
 	CreatedAt Time     `json:"createdAt"`
 	ExpiresAt Time     `json:"expiresAt,omitzero"` // none: never
 	// Session: it belongs to a browser in which somebody has signed in.
-	Session bool `json:"session,omitempty" doc:"It is that of a browser with which somebody has signed in."`
+	Session bool `json:"session,omitempty" doc:"Set if it belongs to a browser with which somebody has signed in."`
 	// Token is the text to show. It is there only in the answer to the request that made the token.
 	Token string `json:"token,omitempty"`
 }

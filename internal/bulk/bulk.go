@@ -33,8 +33,8 @@ type Result struct {
 	WorkflowID string       `json:"workflowId,omitempty"`
 	Phase      api.RunPhase `json:"phase" doc:"Before the operation."`
 	Done       bool         `json:"done" doc:"The operation is durable; in a dry run never."`
-	Code       api.Code     `json:"code,omitempty" doc:"Why it was refused, for programs."`
-	Message    string       `json:"message,omitempty" doc:"Why it was refused."`
+	Code       api.Code     `json:"code,omitempty" doc:"Code of the refusal, for programs."`
+	Message    string       `json:"message,omitempty" doc:"Reason why it was refused."`
 }
 
 // Apply applies the operation to each run, the oldest first, and calls fn with the outcome. If one run refuses the

@@ -32,12 +32,12 @@ type Schedule struct {
 	Skips      []api.Time          `json:"skips,omitempty" doc:"Firings to come that somebody has taken out."`
 	Backfills  []schedule.Backfill `json:"backfills,omitempty"`
 	Paused     *schedule.Pause     `json:"paused,omitempty"`
-	Until      api.Time            `json:"until,omitzero" doc:"It ends then, with all its runs."`
-	Failures   int                 `json:"failures" doc:"How many runs have failed one after the other."`
+	Until      api.Time            `json:"until,omitzero" doc:"Instant at which it ends, with all its runs."`
+	Failures   int                 `json:"failures" doc:"Number of runs that have failed one after the other."`
 	Fired      int                 `json:"fired" doc:"Firings that started a run."`
 	Missed     int                 `json:"missed" doc:"Firings that started none."`
 	Recent     []schedule.Missed   `json:"recentMissed,omitempty" doc:"The newest of those, the oldest first."`
-	Problem    string              `json:"problem,omitempty" doc:"Why it cannot go on until somebody acts."`
+	Problem    string              `json:"problem,omitempty" doc:"Reason why it cannot go on until somebody acts."`
 }
 
 // Reader is the part of api.Reader that is needed to read a schedule.

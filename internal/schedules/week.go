@@ -15,14 +15,14 @@ import (
 type Week struct {
 	From      api.Time `json:"from"`
 	To        api.Time `json:"to"`
-	Schedules []InWeek `json:"schedules" doc:"Those that are open, at most 100."`
+	Schedules []InWeek `json:"schedules" doc:"Open schedules, at most 100."`
 }
 
 // InWeek is what one schedule starts in a week.
 type InWeek struct {
 	Schedule string `json:"schedule"`
-	Hours    []Hour `json:"hours" doc:"Those in which something fires, the first one first."`
-	More     bool   `json:"more,omitempty" doc:"It fires so often that not all of it is here."`
+	Hours    []Hour `json:"hours" doc:"Hours in which something fires, the first one first."`
+	More     bool   `json:"more,omitempty" doc:"Set if it fires so often that some firings are left out."`
 }
 
 // Hour counts the firings within an hour by what became of them.

@@ -17,9 +17,9 @@ import (
 // not.
 type BulkBody struct {
 	httpapi.OperateBody
-	Query  BulkQuery         `json:"query" doc:"Which runs. An empty one selects all of them."`
+	Query  BulkQuery         `json:"query" doc:"Query that selects the runs. An empty one selects all of them."`
 	Step   string            `json:"step,omitempty" doc:"The step of each run; without, the run."`
-	Runs   int               `json:"runs,omitempty" minimum:"1" maximum:"100000" doc:"At most so many; default 100."`
+	Runs   int               `json:"runs,omitempty" minimum:"1" maximum:"100000" doc:"Most runs; default 100."`
 	Over   duration.Duration `json:"over,omitzero" doc:"Spread the operations over this time: 10m."`
 	DryRun bool              `json:"dryRun,omitempty" doc:"Tell the runs, and do nothing."`
 }

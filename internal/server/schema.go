@@ -46,12 +46,12 @@ type failureForm struct {
 	Details      any          `json:"details,omitempty"`
 	NonRetryable bool         `json:"nonRetryable,omitempty"`
 	RetryAfter   any          `json:"retryAfter,omitempty" doc:"A length of time, or milliseconds."`
-	Limit        string       `json:"limit,omitempty" doc:"Of a timeout: the limit that expired."`
-	Origin       string       `json:"origin,omitempty" doc:"Of a timeout: where that limit was set."`
+	Limit        string       `json:"limit,omitempty" doc:"Limit that expired, of a timeout."`
+	Origin       string       `json:"origin,omitempty" doc:"Place where that limit was set, of a timeout."`
 	Cause        *failureForm `json:"cause,omitempty"`
 	Also         []any        `json:"also,omitempty"`
 	Encoded      any          `json:"encoded,omitempty"`
-	Reason       string       `json:"reason,omitempty" doc:"Why it was not tried again."`
+	Reason       string       `json:"reason,omitempty" doc:"Reason why it was not tried again."`
 }
 
 // init replaces the two functions that the library calls for every error that it makes itself.

@@ -20,7 +20,7 @@ type OfTask struct {
 // reportBodies are the bodies of reports with a path of their own.
 type (
 	signBody struct {
-		Details json.RawMessage `json:"details,omitempty" doc:"Where the work is; the next attempt gets it."`
+		Details json.RawMessage `json:"details,omitempty" doc:"Progress of the work, which the next attempt gets."`
 	}
 	completeBody struct {
 		Output json.RawMessage `json:"output,omitempty" doc:"The output of the step."`

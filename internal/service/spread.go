@@ -67,11 +67,23 @@ func NewRouted(e *Embedded, own Own, nodes Nodes, patience time.Duration) *Route
 func (s *Routed) For(n api.Node) { s.here = n }
 
 // errMoving returns the error of a request whose partition has no owner for long.
-func errMoving() error {
+func errMoving() *api.Error {
 	return &api.Error{
 		Code: api.CodeHeld, Message: "the partition of this run is on its way from one node to another",
 		Hint: "nothing was saved; try again in a moment",
 	}
+}
+
+// away returns the error of a request to another node. A caller is not told that something was closed if that node
+// stops or cannot be reached: what it had is on its way to the next owner.
+func away(err error) error {
+	var e *api.Error
+	if !errors.As(err, &e) || e.Code != api.CodeClosed {
+		return err
+	}
+	moving := errMoving()
+	moving.Message += ": " + e.Reason()
+	return moving
 }
 
 // again reports whether a request was not carried out because its partition is elsewhere by now. Of a request that only
@@ -107,7 +119,7 @@ func (s *Routed) at(ctx context.Context, partition int, reads bool,
 			return ask(func() bool { return s.own.Runs(partition) }, s.here, true)
 		}
 		if owner := s.nodes.Owner(partition); owner != nil {
-			return ask(func() bool { return s.nodes.Owner(partition) == owner }, owner, false)
+			return away(ask(func() bool { return s.nodes.Owner(partition) == owner }, owner, false))
 		}
 		return errMoving()
 	})
@@ -217,7 +229,7 @@ func (s *Routed) Start(ctx context.Context, r api.StartRequest) (out api.Started
 		if owner == nil {
 			return errMoving()
 		}
-		return start(ctx, owner, false)
+		return away(start(ctx, owner, false))
 	})
 	return out, err
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"reflect"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +51,10 @@ func (f *failing) answer() error {
 }
 
 func (f *failing) Send(context.Context, string, api.SendRequest) error { return f.answer() }
+
+func (f *failing) Start(context.Context, api.StartRequest) (api.Started, error) {
+	return api.Started{}, f.answer()
+}
 
 func (f *failing) Run(context.Context, string) (*api.Run, error) {
 	return nil, f.answer()
@@ -114,6 +120,25 @@ func TestAskedAgain(t *testing.T) {
 			err := c.do(NewRouted(&Embedded{reads: &reads{}}, n, n, movePatience))
 			if f.asked != c.asked || api.CodeOf(err) != c.want {
 				t.Errorf("%s: asked %d times, %v", c.name, f.asked, err)
+			}
+		}
+	})
+}
+
+// TestOwnerIsAway says of a node that is not reached for long that its runs move, and not that something was closed.
+func TestOwnerIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		away := slices.Repeat([]error{&api.Error{Code: api.CodeClosed, Message: "node-2 cannot be reached"}}, 1000)
+		n := &absentNode{owner: &failing{errs: away}}
+		s := NewRouted(&Embedded{reads: &reads{}}, n, n, movePatience)
+		for what, err := range map[string]error{
+			"send":           s.Send(t.Context(), "order-1", api.SendRequest{Name: "paid"}),
+			"read":           second(s.Run(t.Context(), "order-1")),
+			"start":          second(s.Start(t.Context(), api.StartRequest{WorkflowID: "order-1"})),
+			"start, no name": second(s.Start(t.Context(), api.StartRequest{})),
+		} {
+			if api.CodeOf(err) != api.CodeHeld || !strings.Contains(err.Error(), "node-2 cannot be reached") {
+				t.Errorf("%s: %v", what, err)
 			}
 		}
 	})

@@ -89,7 +89,7 @@ func (s *session) serve(ctx context.Context, env ...string) (*servingProcess, er
 	cmd := exec.CommandContext(ctx, pawl, "dev", "--listen", "127.0.0.1:0",
 		"--database", "sqlite:"+filepath.Join(s.dir, databaseFile), flows)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.Env = append(append(os.Environ(), "XDG_CONFIG_HOME="+s.dir), env...)
+	cmd.Env = append(append(os.Environ(), "XDG_CONFIG_HOME="+filepath.Join(s.dir, "config")), env...)
 	said := &bytes.Buffer{}
 	cmd.Stderr = said
 	out, err := cmd.StdoutPipe()

@@ -17,11 +17,11 @@ const ProblemType = "application/problem+json"
 type Problem struct {
 	Title     string   `json:"title"`
 	Status    int      `json:"status"`
-	Detail    string   `json:"detail" doc:"What happened, in a sentence."`
-	Code      api.Code `json:"code" doc:"For programs: not_found, conflict, … New codes may be added."`
-	Operation string   `json:"operation,omitempty" doc:"What was asked for."`
+	Detail    string   `json:"detail" doc:"Sentence that says what happened."`
+	Code      api.Code `json:"code" doc:"Code for programs: not_found, conflict, … New codes may be added."`
+	Operation string   `json:"operation,omitempty" doc:"Operation that was asked for."`
 	ID        string   `json:"id,omitempty" doc:"The run or workflow id that it was about."`
-	Hint      string   `json:"hint,omitempty" doc:"What you can do next."`
+	Hint      string   `json:"hint,omitempty" doc:"Advice on what you can do next."`
 	Errors    []Fault  `json:"errors,omitempty" doc:"Each thing that is wrong with the request."`
 }
 

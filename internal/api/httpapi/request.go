@@ -39,8 +39,8 @@ func bodyOf(r api.StartRequest) StartBody {
 
 // RestartBody is the body of POST /runs/{run}/restart: a restart whose other text may be named or given.
 type RestartBody struct {
-	Workflow string `json:"workflow,omitempty" doc:"With failed: the text that the server has of this flow."`
-	Flow     string `json:"flow,omitempty" doc:"With failed: another text of the flow, YAML or JSON."`
+	Workflow string `json:"workflow,omitempty" doc:"Flow whose text on the server is used, with failed."`
+	Flow     string `json:"flow,omitempty" doc:"Another text of the flow, YAML or JSON, with failed."`
 	api.RestartRequest
 }
 

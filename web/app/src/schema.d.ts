@@ -1762,13 +1762,13 @@ export interface components {
              * @description Its permissions; default: those of a new file.
              */
             mode?: number;
-            /** @description Where it is in the folder of the attempt, with slashes. */
+            /** @description Path within the folder of the attempt, with slashes. */
             path: string;
-            /** @description Of its content, in hex. */
+            /** @description SHA-256 of the content, in hex. */
             sha256: string;
             /**
              * Format: int64
-             * @description In bytes.
+             * @description Size in bytes.
              */
             size: number;
         };
@@ -1836,11 +1836,11 @@ export interface components {
             name?: string;
             /** @description The node of the cluster to join. Default: the one that is asked. */
             node?: string;
-            /** @description What the engine has to know of them: JSON, a BodyWorkflows of package api. */
+            /** @description Options for the engine: JSON, a BodyWorkflows of package api. */
             options: string;
             /**
              * Format: int64
-             * @description How many attempts of local steps you run at once.
+             * @description Number of attempts of local steps that you run at once.
              */
             slots: number;
             /** @description The names of your workflows. */
@@ -1853,7 +1853,7 @@ export interface components {
         BodiesNodesRequest: {
             /** @description The nodes that you know. */
             known?: string[] | null;
-            /** @description How long to wait for others: 30s. Default: not at all; at most 1m. */
+            /** @description Time to wait for other nodes, such as 30s. Default: none; at most 1m. */
             wait?: string;
         };
         Bound: {
@@ -1875,7 +1875,7 @@ export interface components {
             open: boolean;
             /**
              * Format: int64
-             * @description With so many it opens.
+             * @description Number of failures at which it opens.
              */
             opens: number;
             /** @description Open: when the next probe goes, at the soonest. */
@@ -1904,14 +1904,14 @@ export interface components {
             over?: string;
             /** @description set-policy: the new one. */
             policy?: unknown;
-            /** @description Which runs. An empty one selects all of them. */
+            /** @description Query that selects the runs. An empty one selects all of them. */
             query: components["schemas"]["BulkQuery"];
             reason?: string;
             /** @description extend: take the deadline away. */
             remove?: boolean;
             /**
              * Format: int64
-             * @description At most so many; default 100.
+             * @description Most runs; default 100.
              */
             runs?: number;
             /** @description The step of each run; without, the run. */
@@ -1950,7 +1950,7 @@ export interface components {
             workflowId?: string;
         };
         Caller: {
-            /** @description It may start flows that it brings along. */
+            /** @description Set if the caller may start flows that it brings along. */
             brings: boolean;
             /** @description The server asks for tokens. */
             guarded: boolean;
@@ -1958,9 +1958,9 @@ export interface components {
             name?: string;
             /** @description The one that this request is for. */
             namespace: string;
-            /** @description Those that it may name in Pawl-Namespace. */
+            /** @description Namespaces that the caller may name in Pawl-Namespace. */
             namespaces: string[] | null;
-            /** @description What it may do: read, operate or admin. */
+            /** @description Role of the caller: read, operate or admin. */
             role: string;
         };
         Change: {
@@ -1971,27 +1971,27 @@ export interface components {
             run?: components["schemas"]["RunSummary"];
         };
         CheckedFlow: {
-            /** @description What is wrong, or deserves a look, at its place. */
+            /** @description Findings that are wrong or deserve a look, each with its place. */
             findings: components["schemas"]["FlowFinding"][] | null;
             name?: string;
             /**
              * Format: int64
-             * @description How many it has.
+             * @description Number of its steps.
              */
             steps?: number;
-            /** @description It can be started. */
+            /** @description Set if the flow can be started. */
             valid: boolean;
         };
         ClockMove: {
             /** @description end: by this time at most; default 8784h. */
             atMost?: string;
-            /** @description By this time: 1h. */
+            /** @description Length by which the clock moves, such as 1h. */
             by?: string;
             /** @description Until nothing happens by itself any more. */
             end?: boolean;
-            /** @description To the next instant at which a run does something by itself. */
+            /** @description Set to move to the next instant at which a run does something by itself. */
             next?: boolean;
-            /** @description To this instant. */
+            /** @description Instant to move to. */
             to?: string;
         };
         ClockState: {
@@ -2022,7 +2022,7 @@ export interface components {
             nodes: components["schemas"]["ClusterNode"][] | null;
             /**
              * Format: int64
-             * @description How many there are.
+             * @description Number of partitions.
              */
             partitions: number;
             /** @description The node of each partition that was moved by hand. */
@@ -2033,14 +2033,14 @@ export interface components {
             stores: components["schemas"]["ClusterStore"][] | null;
         };
         ClusterStore: {
-            /** @description Without a password. The first one has none here. */
+            /** @description Address without a password. The first store has none here. */
             address?: string;
-            /** @description Those that are being moved to it. */
+            /** @description Partitions that are being moved to it. */
             coming: number[] | null;
             name: string;
-            /** @description Those that it keeps. Who owns those of a silent one is not known. */
+            /** @description Partitions that it keeps. A silent store does not tell their owners. */
             partitions: number[] | null;
-            /** @description Why it does not answer. */
+            /** @description Reason why it does not answer. */
             problem?: string;
             /**
              * @description silent: it does not answer whom you asked.
@@ -2063,9 +2063,9 @@ export interface components {
             /** @description Since when it is so; of deadlines the first one. */
             at?: string;
             cause: string;
-            /** @description It stays the same until the concern changes. */
+            /** @description Identifier that stays the same until the concern changes. */
             id: string;
-            /** @description It stays the same as long as there is the concern, however it changes. */
+            /** @description Key that stays the same as long as the concern exists, however it changes. */
             key: string;
             level: string;
             /** @description The workflow, schedule, webhook or flow. */
@@ -2074,7 +2074,7 @@ export interface components {
             of?: string[] | null;
             /**
              * Format: int64
-             * @description How many runs it is about.
+             * @description Number of runs it is about.
              */
             runs?: number;
             says: components["schemas"]["Saying"];
@@ -2094,7 +2094,7 @@ export interface components {
             from: string;
             /** @description The parts of the span, the oldest first. */
             parts: components["schemas"]["Sample"][] | null;
-            /** @description When the counting began. What is older is taken from the runs that are there. */
+            /** @description Beginning of the counting. Older figures come from the runs that are kept. */
             since: string;
         };
         Deadline: {
@@ -2106,7 +2106,7 @@ export interface components {
             origin?: string;
         };
         DecisionAnswer: {
-            /** @description Why it was not taken. */
+            /** @description Reason why it was not taken. */
             error?: components["schemas"]["Error"];
         };
         DecisionAnswers: {
@@ -2249,13 +2249,13 @@ export interface components {
             encoded?: unknown;
             /** @description error, failed, timeout, cancelled, lost, … */
             kind?: string;
-            /** @description Of a timeout: the limit that expired. */
+            /** @description Limit that expired, of a timeout. */
             limit?: string;
             message?: string;
             nonRetryable?: boolean;
-            /** @description Of a timeout: where that limit was set. */
+            /** @description Place where that limit was set, of a timeout. */
             origin?: string;
-            /** @description Why it was not tried again. */
+            /** @description Reason why it was not tried again. */
             reason?: string;
             /** @description A length of time, or milliseconds. */
             retryAfter?: unknown;
@@ -2271,15 +2271,15 @@ export interface components {
         Figures: {
             /**
              * Format: int64
-             * @description Those that failed or timed out.
+             * @description Runs that failed or timed out.
              */
             failed: number;
             /**
              * Format: int64
-             * @description Those that have not ended.
+             * @description Runs that have not ended.
              */
             open?: number;
-            /** @description Half of those that ended took at most so long. */
+            /** @description Median time of the runs that ended. */
             p50?: string;
             p95?: string;
             /** Format: int64 */
@@ -2297,21 +2297,21 @@ export interface components {
             firings: string[] | null;
         };
         Flow: {
-            /** @description Who applied it. */
+            /** @description Person or program that applied it. */
             actor?: string;
             appliedAt?: string;
             /** @description The id of its definition. */
             definition?: string;
-            /** @description Where it was read. */
+            /** @description File from which it was read. */
             file?: string;
             /** @description The JSON Schema of its input. Lists leave it out. */
             input?: unknown;
-            /** @description Of its definition. */
+            /** @description Kind of the definition. */
             kind?: string;
             name: string;
-            /** @description It was applied just now; without it, it was there before. */
+            /** @description Set if it was applied just now. */
             new?: boolean;
-            /** @description Why it cannot be started. */
+            /** @description Reason why it cannot be started. */
             problem?: string;
             reason?: string;
             schedule?: string;
@@ -2319,22 +2319,22 @@ export interface components {
             source?: string;
             /**
              * Format: int64
-             * @description Of one that was applied, from 1.
+             * @description Version of a flow that was applied, from 1.
              */
             version?: number;
         };
         FlowFigures: {
             /**
              * Format: int64
-             * @description Those that failed or timed out.
+             * @description Runs that failed or timed out.
              */
             failed: number;
             /**
              * Format: int64
-             * @description Those that have not ended.
+             * @description Runs that have not ended.
              */
             open?: number;
-            /** @description Half of those that ended took at most so long. */
+            /** @description Median time of the runs that ended. */
             p50?: string;
             p95?: string;
             /** Format: int64 */
@@ -2350,13 +2350,13 @@ export interface components {
              * @description The character in the line, from 1.
              */
             col?: number;
-            /** @description Of the flow's templates; without it, the text itself. */
+            /** @description File of the flow's templates; missing: the text itself. */
             file?: string;
-            /** @description What to do about it. */
+            /** @description Advice on what to do about it. */
             hint?: string;
             /**
              * Format: int64
-             * @description From 1; without it, no place is known.
+             * @description Line, from 1; missing if no place is known.
              */
             line?: number;
             message: string;
@@ -2378,11 +2378,11 @@ export interface components {
             each: string;
             /** @description The instant at which the first part begins. */
             from: string;
-            /** @description How many items are in each phase. */
+            /** @description Number of items in each phase. */
             phases: {
                 [key: string]: number;
             };
-            /** @description By parts of time, the oldest first: attempts that ran. */
+            /** @description Attempts that ran in each part of the time, the oldest first. */
             ran: number[] | null;
         };
         ForecastRequest: {
@@ -2436,9 +2436,9 @@ export interface components {
             why?: string;
         };
         InWeek: {
-            /** @description Those in which something fires, the first one first. */
+            /** @description Hours in which something fires, the first one first. */
             hours: components["schemas"]["Hour"][] | null;
-            /** @description It fires so often that not all of it is here. */
+            /** @description Set if it fires so often that some firings are left out. */
             more?: boolean;
             schedule: string;
         };
@@ -2451,7 +2451,7 @@ export interface components {
             next?: number;
             /**
              * Format: int64
-             * @description How many items the query chooses.
+             * @description Number of items that the query selects.
              */
             total: number;
         };
@@ -2462,7 +2462,7 @@ export interface components {
             heartbeat?: string;
             /** @description Show output or a heartbeat at least this often. */
             inactivity?: string;
-            /** @description Which deadline that is. */
+            /** @description Name of that deadline. */
             limit?: string;
         };
         LimitUse: {
@@ -2478,7 +2478,7 @@ export interface components {
             name: string;
             /** Format: int64 */
             running: number;
-            /** @description How it stands, in a sentence. */
+            /** @description State of the limit, in a sentence. */
             says: components["schemas"]["Saying"];
             /** @description Each limit, with what of it is used. */
             uses: components["schemas"]["UseOf"][] | null;
@@ -2542,7 +2542,7 @@ export interface components {
              * @description The number of the newest news that you have.
              */
             seen: number;
-            /** @description How long to wait for news: 4s. Default: not at all; at most 1m. */
+            /** @description Time to wait for news, such as 4s. Default: none; at most 1m. */
             wait?: string;
         };
         NodeDrain: {
@@ -2593,7 +2593,7 @@ export interface components {
         };
         Overview: {
             all: components["schemas"]["Figures"];
-            /** @description What was counted over time. */
+            /** @description Figures over time. */
             counted: components["schemas"]["Counted"];
             /** @description Everything that is due within the hour, the soonest first. */
             due: components["schemas"]["Due"][] | null;
@@ -2602,7 +2602,7 @@ export interface components {
             /** @description The same by workflow, those with the most runs first. */
             flows: components["schemas"]["FlowFigures"][] | null;
             from: string;
-            /** @description How late a timer was at most, since the server began. */
+            /** @description Lateness of the latest timer since the server began. */
             late?: string;
             /** @description Older runs of the span were left out. */
             more?: boolean;
@@ -2683,30 +2683,30 @@ export interface components {
             confirm?: boolean;
             /**
              * Format: int64
-             * @description For how many you have room; default 1.
+             * @description Most tasks that you can take; default 1.
              */
             max?: number;
             /** @description The task queue. */
             queue: string;
             /** @description The types of task steps that you execute. Default: all. */
             types?: string[] | null;
-            /** @description How long to wait for one: 30s. Default: not at all; at most 1m. */
+            /** @description Time to wait for a task, such as 30s. Default: none; at most 1m. */
             wait?: string;
             /** @description Your name, for people: it is recorded with each attempt. */
             worker?: string;
         };
         Problem: {
-            /** @description For programs: not_found, conflict, … New codes may be added. */
+            /** @description Code for programs: not_found, conflict, … New codes may be added. */
             code: string;
-            /** @description What happened, in a sentence. */
+            /** @description Sentence that says what happened. */
             detail: string;
             /** @description Each thing that is wrong with the request. */
             errors?: components["schemas"]["Fault"][] | null;
-            /** @description What you can do next. */
+            /** @description Advice on what you can do next. */
             hint?: string;
             /** @description The run or workflow id that it was about. */
             id?: string;
-            /** @description What was asked for. */
+            /** @description Operation that was asked for. */
             operation?: string;
             /** Format: int64 */
             status: number;
@@ -2726,7 +2726,7 @@ export interface components {
         };
         QueueReport: {
             at: string;
-            /** @description How late the latest timer was since the server began. */
+            /** @description Lateness of the latest timer since the server began. */
             late?: string;
             /** @description Queues of runs, task queues and services that have limits. */
             limits: components["schemas"]["LimitUse"][] | null;
@@ -2773,7 +2773,7 @@ export interface components {
             definition?: components["schemas"]["Definition"];
             /** @description The failed steps run again, and all that depend on them. */
             failed?: boolean;
-            /** @description With failed: another text of the flow, YAML or JSON. */
+            /** @description Another text of the flow, YAML or JSON, with failed. */
             flow?: string;
             /** @description This step and all that depend on it run again. */
             from?: string;
@@ -2782,15 +2782,15 @@ export interface components {
             reason?: string;
             /** @description Only these run again, and those that have no result. */
             steps?: string[] | null;
-            /** @description With failed: the text that the server has of this flow. */
+            /** @description Flow whose text on the server is used, with failed. */
             workflow?: string;
         };
         Result: {
-            /** @description Why it was refused, for programs. */
+            /** @description Code of the refusal, for programs. */
             code?: string;
             /** @description The operation is durable; in a dry run never. */
             done: boolean;
-            /** @description Why it was refused. */
+            /** @description Reason why it was refused. */
             message?: string;
             /** @description Before the operation. */
             phase: string;
@@ -2910,7 +2910,7 @@ export interface components {
              * @description Runs that failed or timed out.
              */
             failed: number;
-            /** @description How late the latest timer was. */
+            /** @description Lateness of the latest timer. */
             late?: string;
             /**
              * Format: int64
@@ -2939,7 +2939,7 @@ export interface components {
             definition: string;
             /**
              * Format: int64
-             * @description How many runs have failed one after the other.
+             * @description Number of runs that have failed one after the other.
              */
             failures: number;
             /** @description The file of a server's folder that it comes from. */
@@ -2970,7 +2970,7 @@ export interface components {
             /** @description The workflow ids of the runs that have not ended. */
             open?: string[] | null;
             paused?: components["schemas"]["Pause"];
-            /** @description Why it cannot go on until somebody acts. */
+            /** @description Reason why it cannot go on until somebody acts. */
             problem?: string;
             /** @description The newest of those, the oldest first. */
             recentMissed?: components["schemas"]["Missed"][] | null;
@@ -2981,7 +2981,7 @@ export interface components {
             since: string;
             /** @description Firings to come that somebody has taken out. */
             skips?: string[] | null;
-            /** @description It ends then, with all its runs. */
+            /** @description Instant at which it ends, with all its runs. */
             until?: string;
             /** @description Firings that wait for a run before them to end. */
             waiting?: string[] | null;
@@ -3053,14 +3053,14 @@ export interface components {
             perMinute: number;
             /**
              * Format: int64
-             * @description Those of them after which another one follows.
+             * @description Failed attempts that another one follows.
              */
             retries: number;
             /** @description Missing: steps without a service. */
             service?: string;
         };
         SignBody: {
-            /** @description Where the work is; the next attempt gets it. */
+            /** @description Progress of the work, which the next attempt gets. */
             details?: unknown;
         };
         Simulated: {
@@ -3118,7 +3118,7 @@ export interface components {
             };
             /** @description The workflow id of a run that is told of the end. */
             notify?: string;
-            /** @description Where the deadline was set, for people. */
+            /** @description Place where the deadline was set, for people. */
             origin?: string;
             queue?: components["schemas"]["RunQueue"];
             reason?: string;
@@ -3221,7 +3221,7 @@ export interface components {
             abandoned?: boolean;
         };
         StoreAdd: {
-            /** @description Without a password: each node has it in its environment or in ~/.pgpass. */
+            /** @description Address without a password: nodes have that in environment or ~/.pgpass. */
             address: string;
             name: string;
         };
@@ -3235,14 +3235,14 @@ export interface components {
             store: string;
         };
         StoreRemove: {
-            /** @description It is lost for good, and need not answer. */
+            /** @description Set if the store is lost for good, and need not answer. */
             gone?: boolean;
             name: string;
         };
         Suggestion: {
-            /** @description What it means. */
+            /** @description Meaning of the term. */
             says?: string;
-            /** @description It takes the place of the last term; one that ends with a colon goes on. */
+            /** @description Term that replaces the last one; one that ends with a colon goes on. */
             term: string;
         };
         Task: {
@@ -3253,10 +3253,10 @@ export interface components {
             attempt: number;
             /**
              * Format: int64
-             * @description How many attempts of its policy it has used up, itself included.
+             * @description Attempts of the policy that are used up, this one included.
              */
             counted: number;
-            /** @description Of the last heartbeat of the attempt before it. */
+            /** @description Details of the last heartbeat of the attempt before it. */
             details?: unknown;
             headers?: {
                 [key: string]: string;
@@ -3272,13 +3272,13 @@ export interface components {
             step: string;
             /** @description The attempt's token. Every report on it has it. */
             task: string;
-            /** @description Of the attempt, if the server sends traces. */
+            /** @description Trace of the attempt, if the server sends traces. */
             traceparent?: string;
             type: string;
             workflow: string;
         };
         TaskAnswer: {
-            /** @description Why the report was refused. */
+            /** @description Reason why the report was refused. */
             error?: components["schemas"]["Error"];
             left?: components["schemas"]["Left"];
             /** @description The run is paused. This attempt goes on. */
@@ -3314,7 +3314,7 @@ export interface components {
             type: string;
             /** @description Attempts wait, and no worker comes for them or is there. */
             unserved?: boolean;
-            /** @description Half of those of the last five minutes waited at most so long. */
+            /** @description Median wait of the attempts of the last five minutes. */
             waitP50?: string;
             waitP95?: string;
             /** Format: int64 */
@@ -3343,7 +3343,7 @@ export interface components {
             namespace: string;
             queues?: string[] | null;
             role: string;
-            /** @description It is that of a browser with which somebody has signed in. */
+            /** @description Set if it belongs to a browser with which somebody has signed in. */
             session?: boolean;
             token?: string;
         };
@@ -3367,7 +3367,7 @@ export interface components {
             limit: "concurrency" | "rate" | "retries" | "per_key" | "key_rate";
             /** Format: int64 */
             most: number;
-            /** @description Of rates: within which time. */
+            /** @description Time within which a rate counts. */
             per?: string;
             /** Format: int64 */
             used?: number;
@@ -3428,7 +3428,7 @@ export interface components {
         };
         Week: {
             from: string;
-            /** @description Those that are open, at most 100. */
+            /** @description Open schedules, at most 100. */
             schedules: components["schemas"]["InWeek"][] | null;
             to: string;
         };
@@ -3440,11 +3440,11 @@ export interface components {
             system?: string;
         };
         WorkerSeen: {
-            /** @description It waits for tasks at this moment. */
+            /** @description Set if it waits for tasks at this moment. */
             asks: boolean;
-            /** @description When it asked last. */
+            /** @description Instant of its last request. */
             last: string;
-            /** @description What it says of itself. */
+            /** @description Name that it gives itself. */
             name: string;
             queue: string;
             /**
@@ -3452,9 +3452,9 @@ export interface components {
              * @description Attempts that it has.
              */
             running: number;
-            /** @description When it came first. */
+            /** @description Instant of its first request. */
             since: string;
-            /** @description What it takes; missing: everything. */
+            /** @description Types of tasks that it takes; missing: all. */
             types?: string[] | null;
         };
     };
