@@ -13,8 +13,8 @@ const built = await build({
   entryPoints: { app: "src/main.tsx", style: "src/style.css" },
   bundle: true, minify: true, splitting: true, format: "esm", target: "es2022", outdir: out, legalComments: "none", charset: "utf8",
   entryNames: "[name]-[hash]", chunkNames: "part-[hash]", logLevel: "warning", metafile: true,
-  // Calls of h are shorter than those of the runtime that the compiler checks the types with.
-  inject: ["src/h.ts"], tsconfigRaw: { compilerOptions: { jsx: "react", jsxFactory: "h", jsxFragmentFactory: "Fragment" } },
+  // Calls of a function are shorter than those of the runtime that the compiler checks the types with.
+  inject: ["src/h.ts"], tsconfigRaw: { compilerOptions: { jsx: "react", jsxFactory: "$h", jsxFragmentFactory: "$Fragment" } },
 });
 const [style] = fileOf("src/style.css"), [entry, of] = fileOf("src/main.tsx");
 // The other views need the first one, so it is a part as they are, and its entry does nothing but load that.
