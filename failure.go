@@ -64,9 +64,13 @@ func readsBack(data []byte, e any) bool {
 }
 
 // RegisterError makes errors of type E keep their type and data, as JSON, in a run's history: errors.As finds them
-// again after a restart, and retry policies can name them. It panics if the name is taken: call it when the program
-// starts.
+// again after a restart, and retry policies can name them. It panics if the name is empty or taken, and for an
+// interface, which no data can be read into: call it when the program starts.
 func RegisterError[E error](name string) {
+	if reflect.TypeFor[E]().Kind() == reflect.Interface {
+		panic(fmt.Sprintf("pawl: the error type %v that is registered as %q is an interface: register the types of its "+
+			"values", reflect.TypeFor[E](), name))
+	}
 	register(name, func(data []byte) (error, bool) {
 		var e E
 		if t := reflect.TypeFor[E](); t.Kind() == reflect.Pointer {
@@ -93,6 +97,9 @@ func RegisterErrorValue(name string, err error) {
 }
 
 func register(name string, decode func([]byte) (error, bool)) {
+	if name == "" {
+		panic("pawl: an error is registered without a name")
+	}
 	errorTypes.Lock()
 	defer errorTypes.Unlock()
 	if errorTypes.byName == nil {

@@ -16,9 +16,13 @@ import (
 
 // Replay calls a workflow's body with a recorded history, as [Engine.History] returns it or pawl run history prints it,
 // and nothing else: no step's function runs. It returns a *ChangedError if the code no longer decides what the history
-// holds, or no longer cancels what it cancelled there, an *UnreadableError if it cannot read a value there, a
-// *TaskTimeoutError if the body blocks, and nil once the body has been through all that is recorded and waits for more.
-// Of the configuration it needs the codec that the history was written with, and the task limit.
+// holds, an *UnreadableError if it cannot read a value there, a *TaskTimeoutError if the body blocks, and nil once the
+// body has been through all that is recorded and waits for more. Of the configuration it needs the codec that the
+// history was written with, and the task limit.
+//
+// A cancel that the code has lost is a change, and so is one that it has got before recorded calls of the same branch.
+// An engine goes on with both: the recorded steps are the same, and a cancel ends what is open when it is made. Cancels
+// are not compared in a run that an operator has retried or changed.
 func Replay(ctx context.Context, cfg Config, w Definition, history []byte) error {
 	if ctx == nil {
 		return errNilContext

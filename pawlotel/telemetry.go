@@ -3,6 +3,7 @@ package pawlotel
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -92,9 +93,13 @@ func (t *Telemetry) Observer() pawl.Observer {
 }
 
 // Intercept runs an attempt within a span. [pawl.Config].Intercept takes it; an interceptor of your own can call it.
+// Errors: those of next, and pawl.ErrInvalid for a context or a function that is nil.
 func (t *Telemetry) Intercept(ctx context.Context, a client.AttemptInfo, next func(ctx context.Context) ([]byte, error),
 ) ([]byte, error) {
-	if t == nil || t.tracer == nil {
+	switch {
+	case ctx == nil || next == nil:
+		return nil, fmt.Errorf("pawlotel: intercept: the context or the function is nil: %w", pawl.ErrInvalid)
+	case t == nil || t.tracer == nil:
 		return next(ctx)
 	}
 	if t.nested {

@@ -11,6 +11,7 @@ import (
 // Attempts returns the attempts of a step, in their order: when each began and ended in virtual time, how it failed,
 // and when the next one follows. It fails the test if the run has no such step.
 func (e *Env) Attempts(run, step string) []client.AttemptExplanation {
+	e.checkMade()
 	e.t.Helper()
 	return e.explained(run, step).Attempts
 }
@@ -39,6 +40,7 @@ func (e *Env) explained(run, step string) client.StepExplanation {
 //
 //	e.WantStarts("order-1", "charge", 0, time.Second, 3*time.Second) // a second after the first one, two after that
 func (e *Env) WantStarts(run, step string, after ...time.Duration) {
+	e.checkMade()
 	e.t.Helper()
 	s := e.explained(run, step)
 	var starts []time.Duration

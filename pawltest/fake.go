@@ -54,6 +54,7 @@ type answer[In, Out any] struct {
 // "charge*", "items[*]/charge". Out is the type of the step's result; with any each answer is checked by itself. Steps
 // with exec or http of flows can be faked, and hooks, which are named onFailure, onCancel and onExit.
 func FakeStep[Out any](e *Env, step string) *Fake[client.AttemptInfo, Out] {
+	e.checkMade()
 	e.t.Helper()
 	return newFake[client.AttemptInfo, Out](e, fake.Step, step, func(ctx context.Context, _ func(any) error) (
 		client.AttemptInfo, error,
@@ -65,6 +66,7 @@ func FakeStep[Out any](e *Env, step string) *Fake[client.AttemptInfo, Out] {
 // FakeCall puts a fake in the place of a handler, which may be one of another program ([pawl.HandlerRef]). It executes
 // the handler's calls on every task queue, whether or not the test serves it.
 func FakeCall[In, Out any](e *Env, h pawl.Handler[In, Out]) *Fake[In, Out] {
+	e.checkMade()
 	e.t.Helper()
 	return newFake[In, Out](e, fake.Call, h.Name(), decoded[In])
 }
@@ -74,6 +76,7 @@ func FakeCall[In, Out any](e *Env, h pawl.Handler[In, Out]) *Fake[In, Out] {
 // not faked, unless the function is not here, because the workflow is a [pawl.Ref]. The history of a faked run is the
 // fake's: it does not replay with the workflow's function.
 func FakeChild[In, Out any](e *Env, w *pawl.Workflow[In, Out]) *Fake[In, Out] {
+	e.checkMade()
 	e.t.Helper()
 	return newFake[In, Out](e, fake.Child, w.Name(), decoded[In])
 }
@@ -182,6 +185,7 @@ func (f *Fake[In, Out]) left() (calls, answers int) {
 // Do adds an answer that a function gives. Its context is that of the attempt, so that [pawl.Attempt] and
 // [pawl.Heartbeat] work in it. The function may sleep: that is virtual time.
 func (f *Fake[In, Out]) Do(fn func(ctx context.Context, in In) (Out, error)) *Fake[In, Out] {
+	f.checkMade()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.next.do = fn
@@ -192,16 +196,19 @@ func (f *Fake[In, Out]) Do(fn func(ctx context.Context, in In) (Out, error)) *Fa
 
 // Return adds an answer: a result.
 func (f *Fake[In, Out]) Return(out Out) *Fake[In, Out] {
+	f.checkMade()
 	return f.Do(func(context.Context, In) (Out, error) { return out, nil })
 }
 
 // Fail adds an answer: an error.
 func (f *Fake[In, Out]) Fail(err error) *Fake[In, Out] {
+	f.checkMade()
 	return f.Do(func(context.Context, In) (Out, error) { return *new(Out), err })
 }
 
 // After makes the answer that follows take that long, in virtual time. It ends at once when its attempt is stopped.
 func (f *Fake[In, Out]) After(d time.Duration) *Fake[In, Out] {
+	f.checkMade()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.next.delay = d
@@ -210,6 +217,7 @@ func (f *Fake[In, Out]) After(d time.Duration) *Fake[In, Out] {
 
 // Times says that so many calls get the last answer that was added, no more and no fewer.
 func (f *Fake[In, Out]) Times(n int) *Fake[In, Out] {
+	f.checkMade()
 	t := f.entry.t
 	t.Helper()
 	f.mu.Lock()
@@ -223,6 +231,7 @@ func (f *Fake[In, Out]) Times(n int) *Fake[In, Out] {
 
 // Optional allows that the fake is not called, or not for all of its answers.
 func (f *Fake[In, Out]) Optional() *Fake[In, Out] {
+	f.checkMade()
 	f.entry.mu.Lock()
 	defer f.entry.mu.Unlock()
 	f.entry.optional = true
@@ -231,6 +240,7 @@ func (f *Fake[In, Out]) Optional() *Fake[In, Out] {
 
 // Calls returns what the fake was called with so far.
 func (f *Fake[In, Out]) Calls() []FakeCalled[In] {
+	f.checkMade()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]FakeCalled[In](nil), f.calls...)

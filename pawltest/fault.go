@@ -29,6 +29,7 @@ type fault struct {
 // pawl.Workflow.Start calls, SendEvent, SendUpdate, Operate, RestartRun, DescribeRun or ListRuns. Several add up. A
 // fault that no call meets fails the test when it ends.
 func (e *Env) FailCall(method string, err error) {
+	e.checkMade()
 	e.t.Helper()
 	e.fault(method, fault{err: err})
 }
@@ -36,6 +37,7 @@ func (e *Env) FailCall(method string, err error) {
 // LoseAnswer works as FailCall, but the call is made: only its answer is lost, and the caller gets the error instead.
 // So a test shows that a caller may ask again: with an idempotency key, or with an id of what it sends.
 func (e *Env) LoseAnswer(method string, err error) {
+	e.checkMade()
 	e.t.Helper()
 	e.fault(method, fault{err: err, made: true})
 }

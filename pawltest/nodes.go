@@ -35,6 +35,7 @@ const shares = 2
 // [Env.Close] and [Env.Restart] let it hand over what it has. A virtual day of a cluster takes a moment, since nodes
 // tell each other that they are there.
 func RunNodes(t *testing.T, count int, cfg pawl.Config, test func(t *testing.T, nodes []*Env)) {
+	checkGiven(t != nil && test != nil)
 	t.Helper()
 	if cfg.Journal != nil || cfg.Database != "" || cfg.Cluster != nil {
 		t.Fatal("pawltest: the nodes of a test have a database of their own: leave out Journal, Database and Cluster")

@@ -33,6 +33,7 @@ type Env struct {
 
 // Run runs a test in virtual time, with an engine that has these workflows.
 func Run(t *testing.T, test func(t *testing.T, e *Env), workflows ...pawl.Definition) {
+	checkGiven(t != nil && test != nil)
 	t.Helper()
 	RunWith(t, pawl.Config{Workflows: workflows}, test)
 }
@@ -40,6 +41,7 @@ func Run(t *testing.T, test func(t *testing.T, e *Env), workflows ...pawl.Defini
 // RunWith works as Run, with a configuration. If it has neither a Journal nor a Database, the engine gets a new journal
 // in memory. A Database is opened inside the synctest bubble.
 func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
+	checkGiven(t != nil && test != nil)
 	t.Helper()
 	runFrom(t, time.Time{}, cfg, test)
 }
@@ -47,6 +49,7 @@ func RunWith(t *testing.T, cfg pawl.Config, test func(t *testing.T, e *Env)) {
 // RunAt works as RunWith, and the engine is opened at an instant of the test's choice: before a change of the clocks,
 // on the last day of a year. The clock of a test begins in 2000, so no earlier one can be chosen.
 func RunAt(t *testing.T, start time.Time, cfg pawl.Config, test func(t *testing.T, e *Env)) {
+	checkGiven(t != nil && test != nil)
 	t.Helper()
 	runFrom(t, start, cfg, test)
 }
@@ -108,16 +111,21 @@ func (e *Env) end() {
 
 // Skip lets time pass. Everything that is due in that time happens.
 func (e *Env) Skip(d time.Duration) {
+	e.checkMade()
 	time.Sleep(d)
 	synctest.Wait()
 }
 
 // Settle waits until every goroutine waits for time to pass or for another goroutine.
-func (e *Env) Settle() { synctest.Wait() }
+func (e *Env) Settle() {
+	e.checkMade()
+	synctest.Wait()
+}
 
 // Restart closes the engine and opens it again on the same journal, as a deploy does. Workflows that are given replace
 // the earlier ones.
 func (e *Env) Restart(workflows ...pawl.Definition) {
+	e.checkMade()
 	e.t.Helper()
 	if err := e.Close(); err != nil {
 		e.t.Fatal(err)
@@ -131,6 +139,7 @@ func (e *Env) Restart(workflows ...pawl.Definition) {
 // Crash ends the engine as the death of its process would, and opens it again with what was durable. Workflows that are
 // given replace the earlier ones. It needs the journal in memory that Run makes.
 func (e *Env) Crash(workflows ...pawl.Definition) {
+	e.checkMade()
 	e.t.Helper()
 	e.Kill()
 	if workflows != nil {
@@ -141,6 +150,7 @@ func (e *Env) Crash(workflows ...pawl.Definition) {
 
 // Kill ends the engine as Crash does, and opens no other one: Reopen does, later. It needs the journal in memory, too.
 func (e *Env) Kill() {
+	e.checkMade()
 	e.t.Helper()
 	e.dead.Store(true)
 	switch m, ok := e.journal.(*memory.Journal); {
@@ -156,10 +166,14 @@ func (e *Env) Kill() {
 }
 
 // Reopen opens the engine again after Close or Kill.
-func (e *Env) Reopen() { e.open() }
+func (e *Env) Reopen() {
+	e.checkMade()
+	e.open()
+}
 
 // Step returns the current state of a step.
 func (e *Env) Step(run, step string) client.StepDescription {
+	e.checkMade()
 	e.t.Helper()
 	d, err := e.DescribeRun(e.t.Context(), run)
 	if err != nil {
@@ -178,6 +192,7 @@ func (e *Env) Step(run, step string) client.StepDescription {
 
 // WantPhase fails the test if the run is not in that phase.
 func (e *Env) WantPhase(run string, phase client.Phase) {
+	e.checkMade()
 	e.t.Helper()
 	d, err := e.DescribeRun(e.t.Context(), run)
 	if err != nil {
@@ -190,6 +205,7 @@ func (e *Env) WantPhase(run string, phase client.Phase) {
 
 // WantAttempts fails the test if the step has not had that many attempts.
 func (e *Env) WantAttempts(run, step string, n int) {
+	e.checkMade()
 	e.t.Helper()
 	if s := e.Step(run, step); s.Attempts != n {
 		e.t.Errorf("step %q of run %s has had %d attempts, want %d", step, run, s.Attempts, n)
@@ -198,6 +214,7 @@ func (e *Env) WantAttempts(run, step string, n int) {
 
 // WantDeadline fails the test if the step's stored deadline is not that long after the step was first scheduled.
 func (e *Env) WantDeadline(run, step string, after time.Duration) {
+	e.checkMade()
 	e.t.Helper()
 	s := e.Step(run, step)
 	if got := s.Deadline.Sub(s.Scheduled); s.Deadline.IsZero() || got != after {

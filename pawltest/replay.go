@@ -20,12 +20,14 @@ import (
 // is what [pawl.Engine.History] returned or the command pawl run history printed, perhaps long ago: keep it in a file
 // next to the code. A server gives the same at /api/v1/runs/{run}/history. No step's function runs.
 func Replay(t testing.TB, w pawl.Definition, history []byte) {
+	checkGiven(t != nil)
 	t.Helper()
 	ReplayWith(t, pawl.Config{}, w, history)
 }
 
 // ReplayWith works as Replay, with a configuration: the program's Codec, if it is not [pawl.JSON], and its TaskTimeout.
 func ReplayWith(t testing.TB, cfg pawl.Config, w pawl.Definition, history []byte) {
+	checkGiven(t != nil)
 	t.Helper()
 	if err := pawl.Replay(t.Context(), cfg, w, history); err != nil {
 		t.Error(err)
@@ -41,6 +43,7 @@ func ReplayWith(t testing.TB, cfg pawl.Config, w pawl.Definition, history []byte
 // these are all; usually its Phases are those of open runs. Runs of flow files are left out: they keep the text that
 // they started with. ReplayDatabase returns how many runs it has replayed.
 func ReplayDatabase(t testing.TB, cfg pawl.Config, q client.Query) (replayed int) {
+	checkGiven(t != nil)
 	t.Helper()
 	j := cfg.Journal
 	if j == nil {
@@ -57,6 +60,7 @@ func ReplayDatabase(t testing.TB, cfg pawl.Config, q client.Query) (replayed int
 // ReplayServer works as ReplayDatabase for runs that are read from a server, such as that of the command pawl dev, by
 // its address: http://127.0.0.1:7295. Of the configuration it takes Workflows, Codec and TaskTimeout.
 func ReplayServer(t testing.TB, cfg pawl.Config, address string, q client.Query) (replayed int) {
+	checkGiven(t != nil)
 	t.Helper()
 	c, err := httpapi.New(address)
 	if err != nil {

@@ -46,6 +46,7 @@ type Server struct {
 // [pawlhttp.Connect]: what they say to each other goes over the wire. A process asks the server every few seconds, so a
 // virtual day takes some seconds.
 func RunServer(t *testing.T, test func(t *testing.T, s *Server)) {
+	checkGiven(t != nil && test != nil)
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &Server{t: t, journal: memory.New(), network: new(memnet.Net)}
@@ -73,6 +74,7 @@ func RunServer(t *testing.T, test func(t *testing.T, s *Server)) {
 // or the test ends. It returns when the server knows the process. kill ends it as its death would: the server hears
 // nothing of it any more, and the contexts of its steps end. Transport and Log are the test's own.
 func (s *Server) Serve(ctx context.Context, cfg pawlhttp.ServeConfig) (kill func()) {
+	s.checkMade()
 	s.t.Helper()
 	p := s.process()
 	cfg.Transport, cfg.Log, cfg.Intercept = p.transport(), p.log, p.intercept(cfg.Intercept)
@@ -82,6 +84,7 @@ func (s *Server) Serve(ctx context.Context, cfg pawlhttp.ServeConfig) (kill func
 // Work begins a process that executes tasks of one of the server's queues, as [pawlhttp.Worker.Run] does until the
 // context or the test ends. kill ends it as its death would. Server, Transport and Log are the test's own.
 func (s *Server) Work(ctx context.Context, w pawlhttp.Worker) (kill func()) {
+	s.checkMade()
 	s.t.Helper()
 	p := s.process()
 	w.Server, w.Transport, w.Log, w.Intercept = "http://"+serverAddress, p.transport(), p.log, p.intercept(w.Intercept)
@@ -90,15 +93,20 @@ func (s *Server) Work(ctx context.Context, w pawlhttp.Worker) (kill func()) {
 
 // Skip lets time pass. Everything that is due in that time happens.
 func (s *Server) Skip(d time.Duration) {
+	s.checkMade()
 	time.Sleep(d)
 	synctest.Wait()
 }
 
 // Settle waits until every goroutine waits for time to pass or for another goroutine.
-func (s *Server) Settle() { synctest.Wait() }
+func (s *Server) Settle() {
+	s.checkMade()
+	synctest.Wait()
+}
 
 // Restart stops the server and starts it again, as a deploy does. Processes wait until it answers.
 func (s *Server) Restart() {
+	s.checkMade()
 	s.t.Helper()
 	s.close()
 	s.journal = s.journal.Reopen()
@@ -107,6 +115,7 @@ func (s *Server) Restart() {
 
 // Crash ends the server as the death of its process would, and starts it again with what was durable.
 func (s *Server) Crash() {
+	s.checkMade()
 	s.t.Helper()
 	s.dead.Store(true)
 	s.journal = s.journal.Reopen() // the old one cannot save anything from here on

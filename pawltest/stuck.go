@@ -13,6 +13,7 @@ import (
 // AwaitRun waits for the end of a run's chain, as a run's Result does. If a body of that chain, or of one of its child
 // runs, is stuck, it returns the error of [pawl.Engine.Problem]. Otherwise the test would wait for ever.
 func (e *Env) AwaitRun(ctx context.Context, id string) (client.Outcome, error) {
+	e.checkMade()
 	engine := e.Engine
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -40,7 +41,10 @@ func (e *Env) AwaitRun(ctx context.Context, id string) (client.Outcome, error) {
 
 // AllowStuck says that the test is about bodies that cannot go on. Without it, a run whose body is stuck when the test
 // ends fails the test, also one that nobody waits for.
-func (e *Env) AllowStuck() { e.stuck = true }
+func (e *Env) AllowStuck() {
+	e.checkMade()
+	e.stuck = true
+}
 
 // checkStuck fails the test if the body of an open run that stopped in this engine cannot go on.
 func (e *Env) checkStuck() {

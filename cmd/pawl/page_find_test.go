@@ -79,6 +79,7 @@ func TestPageFinds(t *testing.T) {
 
 	// Who draws over the bars chooses when runs began.
 	const bars = `document.querySelector(".histogram svg").getBoundingClientRect()`
+	l.waits(`document.querySelector(".histogram svg") !== null`)
 	at, err := chromedp.Run(l.ctx, chromedp.Evaluate[[]float64](
 		`(() => { const b = `+bars+`; return [b.left, b.top, b.width] })()`))
 	if err != nil {

@@ -32,21 +32,24 @@ func (b *nodesBed) keeping(c *httpapi.Client, store string, partitions ...int) {
 	b.Fatalf("the store %s never kept %v: %+v, %v", store, partitions, s.Stores, err)
 }
 
-// refused waits until a list is refused with what it lacks: a server that is slow itself says no more than that the
-// storage does not answer.
-func (b *nodesBed) refused(c *httpapi.Client, lacks string) {
+// listsWithout checks that a list is refused while a store does not answer, and waits until the cluster says which
+// one it is.
+func (b *nodesBed) listsWithout(c *httpapi.Client, store string) {
 	b.Helper()
+	if _, err := c.Runs(b.Context(), api.Query{}); api.CodeOf(err) != api.CodeStalled {
+		b.Errorf("a list without the store %s: %v", store, err)
+	}
+	var s api.ClusterStatus
 	var err error
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		_, err = c.Runs(b.Context(), api.Query{})
-		if err != nil && strings.Contains(err.Error(), lacks) {
+		s, err = c.Cluster(b.Context())
+		if err == nil && slices.ContainsFunc(s.Stores, func(s api.ClusterStore) bool {
+			return s.Name == store && s.Problem != ""
+		}) {
 			return
 		}
-		if err == nil || api.CodeOf(err) != api.CodeStalled {
-			break
-		}
 	}
-	b.Errorf("a list without %s: %v", lacks, err)
+	b.Errorf("nothing says that the store %s does not answer: %+v, %v", store, s.Stores, err)
 }
 
 // reached waits until every node has reached all stores.
@@ -124,7 +127,7 @@ func TestStores(t *testing.T) {
 		}
 	}
 	b.ends(atA, calm)
-	b.refused(atA, "store b")
+	b.listsWithout(atA, "b")
 	proxy.Release()
 	b.ends(atA, b.start(atA, "after", 12))
 

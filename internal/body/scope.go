@@ -100,31 +100,72 @@ func isCancel(st *Step) bool {
 	return st.mark && strings.HasPrefix(name, "scope[") && name != "scope[0]"
 }
 
+// A replay compares the cancels of the code with those of the history. Who goes on with a run does not: code with other
+// cancels decides the same steps, and a cancel ends what is open when it is made.
+
+// comparesCancels reports whether the session is a replay of a history whose cancels can be compared: a run that an
+// operator has changed does not have all of them, and one that was asked to stop ends its steps by itself.
+func comparesCancels(s *Session) bool {
+	return s.rehearsed && !s.rewound && !s.released && s.head.Stop == nil
+}
+
 // repeatsCancels reports whether a body that is only replayed has made all cancels again that are recorded. If it has
-// not, now that all its branches wait or that it has returned, the code has changed, and the session is stuck. Who goes
-// on with a run asks for no cancels: code that has lost one decides the same steps.
+// not, now that all its branches wait or that it has returned, the code has changed, and the session is stuck.
 func repeatsCancels(s *Session) bool {
-	if !s.rehearsed || s.released || s.head.Stop != nil {
+	if !comparesCancels(s) {
 		return true
 	}
 	var first *Step
 	for _, st := range s.steps {
-		if isCancel(st) && !st.asked && !st.record.Kept && (first == nil || st.record.ID < first.record.ID) {
+		lost := isCancel(st) && !st.asked || endedByBody(st) && !st.cancelled && !st.scope.isCancelled()
+		if lost && (first == nil || st.record.ID < first.record.ID) {
 			first = st
 		}
 	}
-	if first != nil {
-		s.changed(fmt.Sprintf("the cancel of %q, a context of WithCancel", first.key), "nothing more")
+	switch {
+	case first == nil:
+		return true
+	case first.mark:
+		s.changed(cancelText(first.key), "nothing more")
+	default:
+		s.changed("the cancel of "+Describe(first.record.Spec), "nothing more")
 	}
-	return first == nil
+	return false
+}
+
+// endedByBody reports whether a recorded step has ended because the body has cancelled it, or a scope around it.
+func endedByBody(st *Step) bool {
+	f := st.record.Failure
+	return st.record.Phase == core.StepCancelled && f != nil && f.Message == core.CancelledByWorkflow
+}
+
+func cancelText(scope string) string {
+	return fmt.Sprintf("the cancel of %q, a context of WithCancel", scope)
+}
+
+// addsCancel reports whether a body that is only replayed makes a cancel that is not recorded, although its branch has
+// made recorded decisions after it. Then the code has changed, and the session is stuck.
+func (l *liveSession) addsCancel(what string) bool {
+	s := l.session
+	if s.over() || !comparesCancels(s) {
+		return false
+	}
+	i := slices.IndexFunc(s.branches, func(b *Branch) bool { return b.thread != nil && b.thread.goroutine.Own() })
+	if i < 0 || !s.Replays(s.branches[i]) {
+		return false
+	}
+	s.changed(Describe(s.next(s.branches[i]).record.Spec), what)
+	return true
 }
 
 // CancelStep ends an open step.
 func (s *Session) CancelStep(st *Step) {
-	if s.over() || st.closed || st.cancelled {
+	if s.over() || st.cancelled {
 		return
 	}
-	st.cancelled = true
+	if st.cancelled = true; st.closed {
+		return
+	}
 	s.commands = append(s.commands, core.CancelStep{Key: st.key})
 }
 
@@ -151,7 +192,7 @@ func (s *Session) refusal(b *Branch, sc *Scope, spec *core.StepSpec) *Step {
 	case stop != nil && (!cancelled || first >= stop.From):
 		return refused(spec, core.StepCancelled, stop.Failure)
 	case cancelled:
-		f := policy.Failure{Kind: policy.KindCancelled, Type: "cancelled", Message: "cancelled by the workflow"}
+		f := policy.Failure{Kind: policy.KindCancelled, Type: "cancelled", Message: core.CancelledByWorkflow}
 		return refused(spec, core.StepCancelled, &f)
 	default:
 		return nil
@@ -189,6 +230,9 @@ func (t *Thread) Stop() *core.Stop { return t.Head().Stop }
 func (l *liveSession) cancelScope(sc *Scope) {
 	l.lock()
 	defer l.unlock()
+	if !sc.cancelled && l.addsCancel(cancelText(sc.key)) {
+		return
+	}
 	l.session.CancelScope(sc)
 	l.session.settle() // the branch that cancels may be one that the session does not know
 }
@@ -198,9 +242,13 @@ func (r *Result) Cancel() {
 	r.live.lock()
 	defer r.live.unlock()
 	s := r.live.session
-	if r.step != nil {
+	made := r.step != nil && (r.step.closed || r.step.cancelled) || r.step == nil && r.branch.scope.cancelled
+	switch {
+	case !made && r.live.addsCancel("the cancel of "+r.String()):
+		return
+	case r.step != nil:
 		s.CancelStep(r.step)
-	} else {
+	default:
 		s.CancelScope(r.branch.scope)
 	}
 	s.settle()

@@ -65,6 +65,7 @@ type Session struct {
 	phase     phase
 	returned  bool  // the body has returned; it stays so when the session ends
 	rehearsed bool  // it is only replayed
+	rewound   bool  // an operator has changed what the run has decided
 	leased    bool  // its end gives the run back, so it has to outlive attempts that run
 	invalid   error // the first call of the body's that makes no sense
 
@@ -264,6 +265,7 @@ func (s *Session) learnAll(n engine.News) {
 		if record.Phase.Closed() {
 			s.closed++
 		}
+		s.rewound = s.rewound || record.Dropped || record.Kept || record.Restarted
 		if record.Dropped || record.Spec.Hook {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,17 +64,19 @@ func flowsHaveOneSchedule(t *testing.T) {
 		}
 	})
 	inCalendar(t, nil, func(t *testing.T, c *calendar) {
-		files := map[string]string{"n.yaml": hourly + printing("a"), "plain.yaml": quick}
-		k := c.serve(files)
+		var files sync.Map // texts by name
+		files.Store("n.yaml", hourly+printing("a"))
+		files.Store("plain.yaml", quick)
+		k := c.serve(&files)
 		c.pass(90 * time.Minute)
-		files["n.yaml"] = hourly + printing("b")
+		files.Store("n.yaml", hourly+printing("b"))
 		c.pass(hour)
-		delete(files, "n.yaml")
+		files.Delete("n.yaml")
 		c.pass(hour)
 		if p := c.schedule().Paused; p == nil || !strings.Contains(p.Reason, "its file n.yaml is gone") {
 			t.Errorf("%+v", p)
 		}
-		files["n.yaml"] = hourly + printing("c")
+		files.Store("n.yaml", hourly+printing("c"))
 		c.pass(hour)
 		k.Close()
 		c.want("01 01:00 succeeded, 01 02:00 succeeded, 01 04:00 succeeded")
@@ -85,14 +88,14 @@ func flowsHaveOneSchedule(t *testing.T) {
 }
 
 // serve keeps the schedules of a folder's files, as a server does.
-func (c *calendar) serve(files map[string]string) *scheduled.Keeper {
+func (c *calendar) serve(files *sync.Map) *scheduled.Keeper {
 	read := scheduled.Reader(&c.store.Flows)
 	return scheduled.Keep(c.t.Context(), scheduled.Config{
 		Service: c.svc, Read: read, Now: c.now, Tell: func(text string) { c.t.Log(text) },
 		Files: func(context.Context) (all []scheduled.File) {
-			for name, text := range files {
-				d, err := c.store.Keep(c.flow(text))
-				all = append(all, scheduled.File{Name: name, Definition: d})
+			for name, text := range files.Range {
+				d, err := c.store.Keep(c.flow(text.(string)))
+				all = append(all, scheduled.File{Name: name.(string), Definition: d})
 				must(c.t, err)
 			}
 			return all

@@ -69,7 +69,7 @@ func (m *machine) cancelStep(cmd CancelStep) {
 	switch {
 	case !known || s.Phase.Closed():
 	case !cmd.Ask || !s.executes():
-		m.stop(s, StepCancelled, policy.ReasonCancelled, cancelled(byWorkflow))
+		m.stop(s, StepCancelled, policy.ReasonCancelled, cancelled(CancelledByWorkflow))
 	case !s.CancelAsked:
 		m.emit(StepCancelAsked{Step: s.ID})
 	}

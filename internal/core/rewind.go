@@ -90,11 +90,11 @@ func (r *Run) following(failed []StepID) []StepID {
 	return out
 }
 
-// byWorkflow is the reason of a step that its body has cancelled.
-const byWorkflow = "cancelled by the workflow"
+// CancelledByWorkflow is the message of the failure of a step that its body has cancelled.
+const CancelledByWorkflow = "cancelled by the workflow"
 
 func (s *Step) cancelledByBody() bool {
-	return s.Phase == StepCancelled && s.Failure != nil && s.Failure.Message == byWorkflow
+	return s.Phase == StepCancelled && s.Failure != nil && s.Failure.Message == CancelledByWorkflow
 }
 
 // undone returns the steps to go back to, with those that the body cancelled in the same decision as a dropped step,

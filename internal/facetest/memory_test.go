@@ -3,6 +3,7 @@ package facetest
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,10 +16,11 @@ import (
 // meanwhile, and called again for the result. The step is not made again for that.
 func TestBodyLeavesDuringALongStep(t *testing.T) {
 	const also pawl.Event[int] = "also"
-	called, left, steps := 0, 0, map[string]int{}
+	var called, left atomic.Int32
+	steps := map[string]*atomic.Int32{"long": {}, "short": {}}
 	after := func(name string, d time.Duration, out int) func(context.Context) (int, error) {
 		return func(ctx context.Context) (int, error) {
-			steps[name]++
+			steps[name].Add(1)
 			select {
 			case <-time.After(d):
 				return out, nil
@@ -28,8 +30,8 @@ func TestBodyLeavesDuringALongStep(t *testing.T) {
 		}
 	}
 	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
-		called++
-		defer func() { left++ }()
+		called.Add(1)
+		defer left.Add(1)
 		long := pawl.Async(ctx, "long", after("long", time.Hour, 40))
 		short, err := pawl.Step(ctx, "short", after("short", time.Second, 1))
 		if err != nil {
@@ -44,10 +46,10 @@ func TestBodyLeavesDuringALongStep(t *testing.T) {
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		r := started(t, e, w, "w", none{})
-		want := func(when string, calls, exits int) {
+		want := func(when string, calls, exits int32) {
 			t.Helper()
-			if called != calls || left != exits {
-				t.Errorf("%s: called %d times, and left %d times; want %d and %d", when, called, left, calls, exits)
+			if c, l := called.Load(), left.Load(); c != calls || l != exits {
+				t.Errorf("%s: called %d times, and left %d times; want %d and %d", when, c, l, calls, exits)
 			}
 		}
 		e.Skip(4 * time.Second)
@@ -64,8 +66,8 @@ func TestBodyLeavesDuringALongStep(t *testing.T) {
 			t.Errorf("%d, %v", n, err)
 		}
 		want("at the end", 3, 3)
-		if steps["long"] != 1 || steps["short"] != 1 {
-			t.Errorf("steps were made %v times", steps)
+		if long, short := steps["long"].Load(), steps["short"].Load(); long != 1 || short != 1 {
+			t.Errorf("the long step was made %d times, the short one %d times", long, short)
 		}
 	}, w)
 }

@@ -52,12 +52,17 @@ var nilFunctions = map[string]any{
 	"pawl.SleepUntilAsync": pawl.SleepUntilAsync, "pawl.WithCancel": pawl.WithCancel, "pawl.Detached": pawl.Detached,
 	"pawl.CompensationTimeout": pawl.CompensationTimeout[string], "pawl.ScheduleOf": pawl.ScheduleOf,
 	"pawl.NonRetryable": pawl.NonRetryable, "pawl.RetryAfter": pawl.RetryAfter,
-	"pawl.RegisterError":      nil, // it has no argument but the name, which is then taken
+	"pawl.RegisterError":      func(name string) { pawl.RegisterError[*pawl.StepError](name) },
 	"pawl.RegisterErrorValue": pawl.RegisterErrorValue, "pawl.Open": pawl.Open,
 	"outbox.SQLTx": outbox.SQLTx, "outbox.PgxTx": outbox.PgxTx[int], "outbox.StartIn": outbox.StartIn[int, int],
 	"outbox.SendIn": outbox.SendIn[int], "outbox.Of": outbox.Of, "outbox.New": outbox.New,
 	"pawlhttp.Handler": pawlhttp.Handler, "pawlhttp.Connect": pawlhttp.Connect, "pawlhttp.Serve": pawlhttp.Serve,
-	"pawlotel.New": pawlotel.New,
+	"pawlotel.New": pawlotel.New, "pawltest.Run": pawltest.Run, "pawltest.RunWith": pawltest.RunWith,
+	"pawltest.RunAt": pawltest.RunAt, "pawltest.RunNodes": pawltest.RunNodes, "pawltest.RunServer": pawltest.RunServer,
+	"pawltest.Replay": pawltest.Replay, "pawltest.ReplayWith": pawltest.ReplayWith,
+	"pawltest.ReplayDatabase": pawltest.ReplayDatabase, "pawltest.ReplayServer": pawltest.ReplayServer,
+	"pawltest.FakeStep": pawltest.FakeStep[int], "pawltest.FakeCall": pawltest.FakeCall[int, int],
+	"pawltest.FakeChild": pawltest.FakeChild[int, int],
 }
 
 // nilTypes are the types with methods that programs call, as pointers to zero values.
@@ -73,13 +78,14 @@ var nilTypes = map[string]any{
 	"pawl.Engine": new(pawl.Engine), "outbox.Outbox": new(outbox.Outbox), "pawlhttp.Worker": new(pawlhttp.Worker),
 	"pawlhttp.Client": new(pawlhttp.Client), "pawlcluster.Node": new(pawlcluster.Node),
 	"pawlotel.Telemetry": new(pawlotel.Telemetry), "client.Schedule": new(client.Schedule),
-	"client.Phase": new(client.Phase), "client.Explanation": new(client.Explanation),
+	"client.Phase": new(client.Phase), "client.Explanation": new(client.Explanation), "pawltest.Env": new(pawltest.Env),
+	"pawltest.Server": new(pawltest.Server), "pawltest.Fake": new(pawltest.Fake[int, int]),
 }
 
 // nilPointers are the types of which programs get pointers, so that one may be nil.
 var nilPointers = []string{
 	"pawl.Workflow", "pawl.Future", "pawl.Compensations", "pawl.Engine", "outbox.Outbox", "pawlhttp.Client",
-	"pawlotel.Telemetry",
+	"pawlotel.Telemetry", "pawltest.Fake",
 }
 
 // TestNothingGiven calls all that programs can call with nothing in their arguments: nil contexts, clients, options and
@@ -89,7 +95,7 @@ func TestNothingGiven(t *testing.T) {
 	known := slices.Sorted(maps.Keys(nilFunctions))
 	methods := slices.Sorted(maps.Keys(nilTypes))
 	for _, dir := range []string{
-		".", "client", "outbox", "pawlcluster", "pawlhttp", "pawlotel",
+		".", "client", "outbox", "pawlcluster", "pawlhttp", "pawlotel", "pawltest",
 	} {
 		functions, types := exportedOf(t, dir)
 		for _, name := range functions {
@@ -119,8 +125,8 @@ func TestNothingGiven(t *testing.T) {
 		for _, v := range on {
 			for i := range v.NumMethod() {
 				method := v.Type().Method(i).Name
-				if v.IsNil() && isValueMethod(made.Type(), method) || method == "Intercept" {
-					continue // a method of values has no value where the pointer is nil; the engine alone intercepts
+				if v.IsNil() && isValueMethod(made.Type(), method) {
+					continue // a method of values has no value where the pointer is nil
 				}
 				for _, ctx := range []context.Context{nil, t.Context()} {
 					given(t, name+"."+v.Type().Method(i).Name, v.Method(i), ctx, nil)

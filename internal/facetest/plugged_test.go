@@ -179,10 +179,10 @@ func init() { pawl.RegisterError[tornError]("torn") }
 // TestErrorThatPanics checks that a step whose error cannot be written, or read, without a panic fails with the error's
 // text, and that its body goes on.
 func TestErrorThatPanics(t *testing.T) {
-	made := 0
+	var made atomic.Int32
 	w := pawl.Define("w", func(ctx pawl.Context, write bool) (string, error) {
 		_, err := pawl.Step(ctx, "s", func(context.Context) (int, error) {
-			made++
+			made.Add(1)
 			return 0, tornError{write}
 		}, pawl.Retry("fixed(2, 1s)"))
 		return err.Error(), nil
@@ -193,9 +193,9 @@ func TestErrorThatPanics(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			made = 0
-			if out, err := run.Result(t.Context()); err != nil || !strings.Contains(out, "torn") || made != 2 {
-				t.Errorf("%q after %d calls, %v", out, made, err)
+			made.Store(0)
+			if out, err := run.Result(t.Context()); err != nil || !strings.Contains(out, "torn") || made.Load() != 2 {
+				t.Errorf("%q after %d calls, %v", out, made.Load(), err)
 			}
 		}
 	}, w)
