@@ -77,8 +77,8 @@ func TestPageFits(t *testing.T) {
 	l.does("open the run", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/run/nested-1"))
 	l.sees(".tree", "c 1 field") // the rest is folded
 	l.sees(".tl", "Waiting")
-	l.evaluates(`[...new Set([...document.querySelectorAll(".tree li")].map((e) => getComputedStyle(e).fontSize))].join()`,
-		"13px") // however deep a value is
+	l.evaluates(`[...new Set([...document.querySelectorAll(".tree li")].map((e) =>
+		getComputedStyle(e).fontSize))].join()`, "13px") // however deep a value is
 	const small = `[...document.querySelectorAll("button, .bar nav a, summary, select")].filter((e) => {
 		const b = e.getBoundingClientRect(); return b.width > 0 && !e.matches(".link, .chip") &&
 			(b.height < 24 || b.width < 24); }).map((e) => e.outerHTML.slice(0, 80)).join()`
@@ -111,11 +111,12 @@ func TestPageFits(t *testing.T) {
 
 	for _, width := range []int64{1440, 1920} {
 		l.does("a wide screen", chromedp.EmulateViewport(width, 900), chromedp.Navigate(address+"/queues"))
-		l.sees("table.queues", "charge")
+		l.sees("table.queues", "exec")
 		l.evaluates(`String(document.querySelector(".brand").getBoundingClientRect().left -
 			document.querySelector("h1").getBoundingClientRect().left)`, "0")
 		l.evaluates(`[...document.querySelectorAll("td, td *")].filter((e) => getComputedStyle(e).overflowWrap !==
-			"normal" || e.matches(".urgent") && getComputedStyle(e).textDecorationLine !== "none").length + " break"`, "0 break")
+			"normal" || e.matches(".urgent") && 
+			getComputedStyle(e).textDecorationLine !== "none").length + " break"`, "0 break")
 	}
 	l.does("a narrow screen", chromedp.EmulateViewport(390, 844), chromedp.Navigate(address+"/runs"))
 	l.sees("table.runs", "nested-1")
@@ -156,7 +157,7 @@ func TestPageTakesKeys(t *testing.T) {
 	l.does("open the run", chromedp.Navigate(address+"/run/nested-1?view=graph"))
 	l.sees(".step h2", "charge")
 	key("j")
-	l.sees(".step h2", "left") // in the graph as well
+	l.sees(".step h2", "left") // the same keys, over the graph
 	l.counts(".node.selected", 1)
 	l.menu("header.run", "Cancel…")
 	l.sees("dialog", "Keep running")
@@ -173,8 +174,7 @@ func TestPageTakesKeys(t *testing.T) {
 	l.sees(".operations", "run now step charge by page")
 }
 
-// TestPageAsksOnce checks that a page asks for its list once, that nothing is drawn anew while only time goes by, and
-// that a browser has nothing to complain of before somebody signs in.
+// TestPageAsksOnce checks that a page asks for its list once, and that nothing is drawn anew while only time goes by.
 func TestPageAsksOnce(t *testing.T) {
 	nightly.Only(t, "a browser of its own")
 	t.Parallel()
@@ -183,14 +183,15 @@ func TestPageAsksOnce(t *testing.T) {
 	l.does("open the list", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/runs"))
 	l.sees("table.runs", "nested-1")
 	l.waits(`performance.getEntriesByType("resource").some((e) => e.name.includes("/api/v1/counts"))`)
-	l.evaluates(`performance.getEntriesByType("resource").filter((e) => e.name.includes("/api/v1/runs?")).length + " lists"`,
-		"1 lists")
+	l.evaluates(`performance.getEntriesByType("resource").filter((e) =>
+		e.name.includes("/api/v1/runs?")).length + " lists"`, "1 lists")
 	l.does("open the run", chromedp.Navigate(address+"/run/nested-1"))
 	l.sees(".tl", "Waiting")
 	l.runs(`window.drawn = ""; window.moved = 0; new MutationObserver((all) => { for (const m of all) {
 		if (m.type === "attributes" && m.target.matches(".tl-sheet")) window.moved++;
 		else if (window.moved > 3) window.drawn += " " + (m.target.className ?? m.target.parentElement.className); } })
-		.observe(document.querySelector(".tl-plot"), {subtree: true, childList: true, attributes: true, characterData: true})`)
+		.observe(document.querySelector(".tl-plot"),
+			{subtree: true, childList: true, attributes: true, characterData: true})`)
 	l.waits(`window.moved >= 8`) // the clock of the page goes four times a second; at first it is laid out
 	l.evaluates(`window.drawn`, "")
 }

@@ -99,7 +99,8 @@ steps:
 `)
 	address := served(t, dir, ".")
 	begin(t, address, `{"workflow":"say","workflowId":"say-1"}`)
-	l.does("open the log", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/run/say-1?step=say&tab=log"))
+	l.does("open the log", chromedp.EmulateViewport(1440, 900),
+		chromedp.Navigate(address+"/run/say-1?step=say&tab=log"))
 	l.sees("header.run", "Failed")
 	l.sees(".log", "this is attempt 3")
 	const choose = `{ const s = document.querySelector(".step .tab select"); s.value = %q;
@@ -138,7 +139,8 @@ func TestPageQueues(t *testing.T) {
 	}
 	posted(t, address+"/api/v1/clock", `{"by":"1m"}`)
 	card := func(name string) string {
-		return fmt.Sprintf(`[...document.querySelectorAll(".limits .card")].find((c) => c.textContent.startsWith(%q))`, name)
+		return fmt.Sprintf(`[...document.querySelectorAll(".limits .card")].find((c) =>
+			c.textContent.startsWith(%q))`, name)
 	}
 	l.does("look at queues", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/queues"))
 	l.sees(".limits", "heavy")

@@ -109,7 +109,8 @@ func TestTurnsOfWhatLeaves(t *testing.T) {
 	}
 }
 
-// TestLine checks that a run that waits knows the runs before it and those that have the places, the first ones by name.
+// TestLine checks that a run that waits knows the runs before it and those that have the places, the first ones by
+// name.
 func TestLine(t *testing.T) {
 	l := New()
 	c := &Client{Wake: func(string, string) {}}

@@ -95,7 +95,8 @@ function App() {
   useEffect(() => { document.title = `${run ? decodeURIComponent(run[1] ?? "") : pages.find(([to]) => to === at.pathname)?.[1] ?? titles[at.pathname] ?? "Overview"} · Pawl`; }, [place.value]);
   const content = useRef<HTMLDivElement>(null), from = useRef(at.pathname);
   useEffect(() => { // what is read out goes on with the page that is new
-    document.querySelector(".bar nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+    const chosen = document.querySelector(".bar nav [aria-current]"); // comes into sight on a narrow screen
+    if (chosen?.parentElement) chosen.parentElement.scrollLeft += chosen.getBoundingClientRect().left - innerWidth / 2;
     if (from.current !== at.pathname) content.current?.focus({ preventScroll: true });
     from.current = at.pathname;
   }, [at.pathname]);
