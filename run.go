@@ -235,8 +235,8 @@ func (e *local) RestartRun(ctx context.Context, id string, again client.RestartR
 		req.Queue, req.QueueKey, req.Priority = q.Name, q.Key, q.Priority
 	}
 	var keep []core.Kept
-	if len(again.Steps) > 0 || again.From != "" {
-		if keep, err = e.keptSteps(r, again.Steps, again.From); err != nil {
+	if len(again.Steps) > 0 || again.From != "" || again.Failed {
+		if keep, err = e.keptSteps(r, &again); err != nil {
 			return "", err
 		}
 	}
@@ -247,25 +247,32 @@ func (e *local) RestartRun(ctx context.Context, id string, again client.RestartR
 }
 
 // keptSteps returns the results that a rerun keeps.
-func (e *local) keptSteps(r *core.Run, steps []string, from string) ([]core.Kept, error) {
+func (e *local) keptSteps(r *core.Run, again *client.RestartRequest) ([]core.Kept, error) {
+	steps, from := again.Steps, again.From != "" || again.Failed
 	if !r.Phase.Closed() {
 		return nil, fmt.Errorf("pawl: rerun: run %s is %s: cancel it, or wait until it has ended: %w",
 			r.ID, r.Phase, ErrConflict)
 	}
-	if len(steps) > 0 && from != "" {
+	switch {
+	case again.Failed && (len(steps) > 0 || again.From != ""):
+		return nil, invalid(errors.New("name the steps, or say that the failed ones run again"), "rerun")
+	case len(steps) > 0 && from:
 		return nil, invalid(errors.New("name the steps, or the one from which on"), "rerun")
-	}
-	if from != "" {
-		steps = []string{from}
+	case again.Failed:
+		if err := core.RefusesFailed(r); err != nil {
+			return nil, fmt.Errorf("pawl: rerun: %w: %w", err, ErrConflict)
+		}
+	case from:
+		steps = []string{again.From}
 	}
 	d, err := e.host.startable(r.Workflow)
 	if err != nil {
 		return nil, err
 	}
 	if d.document == nil {
-		return body.Rerun(r, steps, from != "")
+		return body.Rerun(r, steps, from)
 	}
-	keep, err := d.document.Rerun(r, steps, from != "")
+	keep, err := d.document.Rerun(r, steps, from)
 	if err != nil {
 		return nil, fmt.Errorf("pawl: rerun: run %s: %w: %w", r.ID, err, ErrNotFound)
 	}

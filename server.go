@@ -151,7 +151,7 @@ func (s engineService) Restart(ctx context.Context, name string, r api.RestartRe
 	if err != nil {
 		return api.Started{}, err
 	}
-	if r.Failed {
+	if r.Definition != nil || r.Input != nil {
 		return api.Started{}, &api.Error{
 			Code: api.CodeInvalid, Message: "this program does not go on with another text or input of a workflow",
 			Hint: "retry the run, or restart it",
@@ -161,7 +161,7 @@ func (s engineService) Restart(ctx context.Context, name string, r api.RestartRe
 		r.Reason = "as run " + run.Run
 	}
 	id, err := s.engine.RestartRun(ctx, run.Run, client.RestartRequest{
-		Steps: r.Steps, From: r.From, Actor: r.Actor, Reason: r.Reason,
+		Steps: r.Steps, From: r.From, Failed: r.Failed, Actor: r.Actor, Reason: r.Reason,
 	})
 	return api.Started{Run: id}, err
 }
@@ -371,7 +371,7 @@ func (c *connected) RestartRun(ctx context.Context, id string, again client.Rest
 		return "", missing(err, "restart", id)
 	}
 	out, err := c.service.Restart(ctx, r.Run, api.RestartRequest{
-		Steps: again.Steps, From: again.From, Actor: again.Actor, Reason: again.Reason,
+		Steps: again.Steps, From: again.From, Failed: again.Failed, Actor: again.Actor, Reason: again.Reason,
 	})
 	return out.Run, err
 }

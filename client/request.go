@@ -23,15 +23,18 @@ type StartRequest struct {
 	Headers        map[string]string // the headers that go along with the run; see pawl.Headers
 }
 
-// RestartRequest starts a run like an earlier one: with its input, labels, headers and queue. Without Steps and From
-// all of its steps run again.
+// RestartRequest starts a run like an earlier one: with its input, labels, headers and queue. Without Steps, From and
+// Failed all of its steps run again.
 type RestartRequest struct {
 	// Steps run again, and those that did not succeed; the results of all others are kept. A name includes its
 	// repetitions: "charge" for "charge#2".
 	Steps []string
 	// The field From keeps the results of the steps that began before the step with that key; in a flow, of those that
 	// do not need that step.
-	From          string
+	From string
+	// Failed keeps the results of all steps but those that failed, and those that depend on them: in a flow, what needs
+	// them; in a Go workflow, what its function did after it had seen a failure. Steps and From are empty then.
+	Failed        bool
 	Actor, Reason string
 }
 

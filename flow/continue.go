@@ -15,7 +15,7 @@ import (
 )
 
 // Continue chooses the results that a run of doc with this input takes from an earlier run, of the document was. The
-// named steps run again, with from also what needs them; without names those that a retry of the run would make again.
+// named steps run again, with from also what needs them; without names all that failed, and what needs it.
 // A step keeps its result only where nothing differs that the result may come of: the error lists the differences.
 func Continue(doc, was *Document, earlier *core.Run, input []byte, names []string, from bool) ([]core.Kept, error) {
 	before, err := was.definition()
@@ -28,11 +28,7 @@ func Continue(doc, was *Document, earlier *core.Run, input []byte, names []strin
 	}
 	c := &comparing{was: before, is: now, inputs: changedInputs(earlier.Input, input)}
 	if len(names) == 0 {
-		again, err := earlier.MadeAgain(earlier.LastAt())
-		if err != nil {
-			return nil, err
-		}
-		names, from = c.names(earlier, again), true
+		names, from = c.names(earlier, core.FailedSteps(earlier)), true
 	}
 	kept, err := Rerun(was, earlier, names, from)
 	if err != nil {

@@ -363,15 +363,14 @@ func pointless(action Action, kind policy.LimitKind, inLines bool) (severity Sev
 				"a request gives no heartbeat, so heartbeat ends it in any case; use inactivity"
 		}
 	case *Exec:
-		asked := action.Results == resultsInLines // an explicit results: lines needs no warning
-		if kind == policy.LimitHeartbeat && !asked && !speaksOf(action, "heartbeat") {
-			return Info, lintNoSignOfLife,
-				`only a line {"pawl": {"heartbeat": …}} on stdout is a heartbeat; ` +
-					`for the silence of all output use inactivity`
-		}
-		if kind == policy.LimitHeartbeat && !inLines {
-			return Warning, lintNoSignOfLife,
-				"without results: lines no line of stdout is a heartbeat, so heartbeat ends it in any case"
+		switch {
+		case kind != policy.LimitHeartbeat:
+		case !inLines:
+			return Warning, lintNoSignOfLife, "without results: lines no line of stdout is a heartbeat, so heartbeat " +
+				"ends it in any case; add results: lines, or use inactivity, the silence of all output"
+		case action.Results != resultsInLines && !speaksOf(action, "heartbeat"): // it is asked for in a shared setting
+			return Info, lintNoSignOfLife, `only a line {"pawl": {"heartbeat": …}} on stdout is a heartbeat; ` +
+				`for the silence of all output use inactivity`
 		}
 	default:
 	}

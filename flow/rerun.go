@@ -10,35 +10,20 @@ import (
 
 // Rerun chooses the results that a rerun of the named steps keeps from a run of the document: those of all other steps
 // that succeeded, or were skipped by their own condition. With from, what needs a named step, directly or not, is
-// repeated as well. One item of a forEach may be named, pages[3] or pages[intro]: the forEach is then repeated with the
-// results of its other items.
+// repeated as well; with from and no names, that is all that failed. One item of a forEach may be named, pages[3] or
+// pages[intro]: the forEach is then repeated with the results of its other items.
 func Rerun(doc *Document, old *core.Run, steps []string, from bool) ([]core.Kept, error) {
 	d, err := doc.definition()
 	if err != nil {
 		return nil, err
 	}
-	whole := make([]bool, d.steps)  // repeated
-	partly := make([]bool, d.steps) // repeated for some items
-	items := map[string]bool{}
-	for _, name := range steps {
-		base, _, item := strings.Cut(name, "[")
-		ordinal, known := d.language.Step(base)
-		if !known || item && d.plans[ordinal].item < 0 {
-			return nil, fmt.Errorf("flow %q has no step %q", d.doc.Name, name)
-		}
-		if item {
-			if p := &d.plans[ordinal]; p.isLoop || p.loop >= 0 {
-				return nil, fmt.Errorf("step %q is part of a loop, of which no single item is repeated: name the step",
-					base)
-			}
-			s, there := core.StepNamed(old, name)
-			if !there {
-				return nil, fmt.Errorf("step %q of the run had no item %q", base, name)
-			}
-			partly[ordinal], items[s.Key()] = true, true
-		} else {
-			whole[ordinal] = true
-		}
+	if from && len(steps) == 0 {
+		same := &comparing{was: d, is: d}
+		steps = same.names(old, core.FailedSteps(old))
+	}
+	whole, partly, items, err := d.repeated(old, steps)
+	if err != nil {
+		return nil, err
 	}
 	if from {
 		d.downstream(whole, partly)
@@ -80,6 +65,32 @@ func Rerun(doc *Document, old *core.Run, steps []string, from bool) ([]core.Kept
 		}
 	}
 	return kept, nil
+}
+
+// repeated returns which steps some names repeat as a whole, which for some items, and the keys of these items.
+func (d *definition) repeated(old *core.Run, names []string) (whole, partly []bool, items map[string]bool, err error) {
+	whole, partly, items = make([]bool, d.steps), make([]bool, d.steps), map[string]bool{}
+	for _, name := range names {
+		base, _, item := strings.Cut(name, "[")
+		ordinal, known := d.language.Step(base)
+		if !known || item && d.plans[ordinal].item < 0 {
+			return nil, nil, nil, fmt.Errorf("flow %q has no step %q", d.doc.Name, name)
+		}
+		if item {
+			if p := &d.plans[ordinal]; p.isLoop || p.loop >= 0 {
+				return nil, nil, nil, fmt.Errorf("step %q is part of a loop, of which no single item is repeated: "+
+					"name the step", base)
+			}
+			s, there := core.StepNamed(old, name)
+			if !there {
+				return nil, nil, nil, fmt.Errorf("step %q of the run had no item %q", base, name)
+			}
+			partly[ordinal], items[s.Key()] = true, true
+		} else {
+			whole[ordinal] = true
+		}
+	}
+	return whole, partly, items, nil
 }
 
 // keptOf returns the result of a step, to be kept.

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/daemon/database"
 	"github.com/pawl-dev/pawl/internal/journal/sqlite"
+	"github.com/pawl-dev/pawl/internal/schedule"
 )
 
 // carry follows runs on a machine to their end, reports how they ended, and closes the machine. The error carries the
@@ -25,8 +26,8 @@ func (a *app) carry(ctx context.Context, m *machine, ids []string, how telling) 
 		return a.carryThrough(ctx, m, ids, how)
 	}
 	f := a.newFollower(m.svc, m, how)
-	if f.others = a.others(ctx, m.svc, ids); f.others > 0 && how == tellPlain {
-		fmt.Fprintf(a.Err, "pawl: %s\n", live.Resting(f.others))
+	if f.others = a.others(ctx, m.svc, ids); !f.others.Empty() && how == tellPlain {
+		fmt.Fprintf(a.Err, "pawl: %s\n", f.others)
 	}
 	err := f.follow(ctx, ids)
 	// The reader of the output has gone, as with "pawl run FILE | head": that is a way to leave.
@@ -69,19 +70,23 @@ func (a *app) carry(ctx context.Context, m *machine, ids []string, how telling) 
 // openPhases are the phases of runs that have not ended.
 var openPhases = []api.RunPhase{api.RunPending, api.RunRunning, api.RunWaiting, api.RunPaused}
 
-// others counts the open runs that rest meanwhile.
-func (a *app) others(ctx context.Context, svc api.Service, ids []string) int {
+// others finds the open runs and the schedules that rest meanwhile.
+func (a *app) others(ctx context.Context, svc api.Service, ids []string) (out live.Others) {
 	page, err := svc.Runs(ctx, api.Query{Phases: openPhases, Limit: 1000})
 	if err != nil {
-		return 0 // it is a remark, not worth failing for
+		return out // it is a remark, not worth failing for
 	}
-	n := 0
 	for _, row := range page.Runs {
-		if row.Parent == "" && !slices.Contains(ids, row.Run) {
-			n++
+		name, is := schedule.NameOf(row.WorkflowID)
+		switch {
+		case row.Parent != "" || slices.Contains(ids, row.Run):
+		case is && row.Workflow == schedule.Workflow:
+			out.Schedules = append(out.Schedules, name)
+		default:
+			out.Runs++
 		}
 	}
-	return n
+	return out
 }
 
 func isClosed(err error) bool { return errors.Is(err, api.Sentinel(api.CodeRunClosed)) }

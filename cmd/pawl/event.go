@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -47,6 +48,22 @@ program, and this command writes JSON.`,
 	return cmd
 }
 
+// stateOf describes how a run is to which an event was delivered. The process that delivered it carries the run no
+// longer; another one may.
+func stateOf(r *api.Run, others bool) string {
+	switch {
+	case r.Phase.Closed():
+		return "has ended: " + phaseWords(r.Phase)
+	case r.Resting || !others:
+		return "nothing carries"
+	default:
+		return "is " + phaseWords(r.Phase)
+	}
+}
+
+// phaseWords returns a phase in words.
+func phaseWords(p api.RunPhase) string { return strings.ReplaceAll(string(p), "_", " ") }
+
 func (a *app) send(ctx context.Context, name string, s api.SendRequest, follow bool) error {
 	t, err := a.find(ctx, operation{run: name, follow: follow})
 	if err != nil {
@@ -76,7 +93,8 @@ func (a *app) send(ctx context.Context, name string, s api.SendRequest, follow b
 	if a.structured() {
 		return a.print(map[string]any{"run": t.id, "event": s.Name, "phase": r.Phase})
 	}
-	a.say("event %q is delivered to run %s, which is %s", s.Name, live.Short(t.id), r.Phase)
+	others := a.joined || t.program != nil
+	a.say("event %q is delivered to run %s, which %s", s.Name, live.Short(t.id), stateOf(r, others))
 	a.sayHowOn(t, r)
 	return nil
 }

@@ -3,6 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/engine"
@@ -33,6 +36,12 @@ func (e *statusError) Error() string {
 }
 
 func (e *statusError) Unwrap() error { return e.err }
+
+// outputGone reports whether the reader of the command's output has gone.
+func outputGone(err error) bool {
+	var write *fs.PathError
+	return errors.As(err, &write) && write.Path == os.Stdout.Name() && errors.Is(write, syscall.EPIPE)
+}
 
 // usage marks an error of a wrong command, which did nothing.
 func usage(format string, args ...any) error {

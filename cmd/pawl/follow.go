@@ -57,10 +57,11 @@ type follower struct {
 	firings   map[string]bool            // the workflow ids of their runs that were looked for
 	updates   chan update
 	stalled   string
-	others    int
+	others    live.Others
 	// toldBefore has, by run, the last event that was printed before the process ended that carried the runs on then
 	toldBefore map[string]int
 
+	kept       keptItems   // items of which one line tells
 	printed    *printed    // nil: what steps print is not printed
 	lineReader *lineReader // nil: the live view does not show what steps print
 
@@ -296,7 +297,7 @@ func (f *follower) take(ctx context.Context, u update) error {
 			f.changed[u.run] = true
 		}
 		if f.printed != nil && f.wasTold(u.event) {
-			f.printed.before(*u.event)
+			f.printed.before(ctx, *u.event)
 		} else if f.printed != nil {
 			f.printed.event(ctx, *u.event)
 		}
@@ -351,19 +352,7 @@ func (f *follower) tell(ev api.Event) error {
 		if ev.Type == api.EventAttemptHeartbeat || f.toldByTurns(&ev) {
 			return nil
 		}
-		line := live.Plain(ev)
-		if f.several {
-			line = live.Short(ev.Run) + "  " + line
-		}
-		switch {
-		case f.printed == nil:
-			_, err := fmt.Fprintln(f.Out, line)
-			return err
-		case f.printed.above[ev.Run] != "": // a child run, of which the lines that its steps print are enough
-			return nil
-		default:
-			return f.printed.tell(line + f.printed.annotation(&ev))
-		}
+		return f.tellPlainly(ev)
 	default:
 		return nil
 	}

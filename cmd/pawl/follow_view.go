@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"strings"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
@@ -70,4 +73,70 @@ func question(runs, width int, joined bool) screen.Line {
 		return long
 	}
 	return start.Add(screen.Plain, "  c cancel   l leave   g go on")
+}
+
+// keptItems are the items of a loop whose results a rerun keeps: one line tells of all of them.
+type keptItems struct {
+	loop      string
+	n, failed int
+	shown     api.Event // one of them that succeeded, if there is one
+}
+
+// add counts an item.
+func (k *keptItems) add(loop string, ev api.Event) {
+	failed := ev.Phase != string(api.StepSucceeded)
+	if k.n == 0 || !failed {
+		k.shown = ev
+	}
+	k.loop = loop
+	k.n++
+	if failed {
+		k.failed++
+	}
+}
+
+// event returns the event that tells of all of them.
+func (k *keptItems) event() api.Event {
+	ev := k.shown
+	if k.n == 1 {
+		return ev
+	}
+	ev.Step, ev.Text = k.loop, fmt.Sprintf("%d items are %s", k.n, live.Kept)
+	if k.failed > 0 {
+		ev.Text += fmt.Sprintf(", %d of them did not succeed", k.failed)
+	}
+	return ev
+}
+
+// tellPlainly prints the line of an event.
+func (f *follower) tellPlainly(ev api.Event) error {
+	loop, _, isItem := strings.Cut(ev.Step, "[")
+	isItem = isItem && ev.Why == live.Kept
+	var err error
+	if k := f.kept; k.n > 0 && (!isItem || k.loop != loop || k.shown.Run != ev.Run) {
+		f.kept = keptItems{}
+		err = f.tellLine(k.event())
+	}
+	if isItem {
+		f.kept.add(loop, ev)
+		return err
+	}
+	return errors.Join(err, f.tellLine(ev))
+}
+
+// tellLine prints an event as one line.
+func (f *follower) tellLine(ev api.Event) error {
+	line := live.Plain(ev)
+	if f.several {
+		line = live.Short(ev.Run) + "  " + line
+	}
+	switch {
+	case f.printed == nil:
+		_, err := fmt.Fprintln(f.Out, line)
+		return err
+	case f.printed.above[ev.Run] != "": // a child run, of which the lines that its steps print are enough
+		return nil
+	default:
+		return f.printed.tell(line + f.printed.annotation(&ev))
+	}
 }

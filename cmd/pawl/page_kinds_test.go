@@ -56,7 +56,7 @@ steps:
 		next: []answer{
 			{thenAt, "charge gives up in 7m06s"},
 			{thenAt, "after attempt 12: its attempts are used up then"},
-			{thenAt, "Next when it succeeds: ship."},
+			{thenAt, "ship."},
 			{rowsAt, "ship"},
 		},
 	},
@@ -129,7 +129,7 @@ steps:
 		does: []answer{{saidAt, "ask waits for the event approved for 5m"}, {headAt, "Waiting"}},
 		ends: []answer{{firstEnd, "ask wait 1h"}, {firstEnd, "in 55m"}},
 		why:  []answer{{saidAt, "the event approved"}},
-		next: []answer{{thenAt, "Next when it succeeds: ship."}, {stepAt, "Send event approved"}},
+		next: []answer{{thenAt, "ship."}, {stepAt, "Send event approved"}},
 	},
 	{
 		name: "parent",
@@ -137,7 +137,7 @@ steps:
 		does: []answer{{saidAt, "sub waits for its child run "}, {headAt, "Waiting"}},
 		ends: []answer{{endsAt, "No limit is set."}},
 		why:  []answer{{stepAt, "ask waits for the event approved"}},
-		next: []answer{{thenAt, "Next when it succeeds: after."}, {stepAt, "Its child run"}},
+		next: []answer{{thenAt, "after."}, {stepAt, "Its child run"}},
 	},
 	{
 		name: "paused",

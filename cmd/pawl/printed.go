@@ -34,9 +34,16 @@ type printed struct {
 	github bool
 	marked map[string]bool // the failed tests, and the steps with failed items, that were marked
 
-	above  map[string]string // the keys of the steps that a run is a child of, by run
-	open   []*attemptOutput  // open attempts in the order in which they began; in CI one is shown
-	behind []string          // lines to print when the group ends
+	known  map[attemptKey]*attemptOutput // all attempts of this command, also of before it changed to another process
+	above  map[string]string             // the keys of the steps that a run is a child of, by run
+	open   []*attemptOutput              // open attempts in the order in which they began; in CI one is shown
+	behind []string                      // lines to print when the group ends
+}
+
+// attemptKey names an attempt.
+type attemptKey struct {
+	run, step string
+	attempt   int
 }
 
 // attemptOutput is the output of one attempt.
@@ -63,7 +70,11 @@ func (a *app) newPrinted(svc api.Service) *printed {
 	}
 	p := &printed{
 		out: a.Out, logs: logs, how: a.output, group: groupingOf(os.Getenv), clean: isTerminal(a.Out),
-		above: map[string]string{},
+		above: map[string]string{}, known: a.outputs,
+	}
+	if p.known == nil {
+		p.known = map[attemptKey]*attemptOutput{}
+		a.outputs = p.known
 	}
 	if a.output == outputGitHub {
 		p.how, p.group, p.github, p.marked = outputFollow, githubGroups{}, true, map[string]bool{}
@@ -93,14 +104,19 @@ func (p *printed) event(ctx context.Context, ev api.Event) {
 	p.poll(ctx)
 }
 
-// before handles an event that was printed before: the output of its attempt is printed only if the attempt goes on.
-func (p *printed) before(ev api.Event) {
+// before handles an event that was printed before. Of an attempt that had begun then, the lines that come now are
+// printed.
+func (p *printed) before(ctx context.Context, ev api.Event) {
 	switch ev.Type {
 	case api.EventAttemptStarted:
 		if ev.Child != "" {
 			p.above[ev.Child] = p.above[ev.Run] + ev.Step + "/"
 		} else if p.how == outputFollow {
-			p.open = append(p.open, p.outputOf(ev))
+			_, printedHere := p.known[attemptKey{ev.Run, ev.Step, ev.Attempt}]
+			o := p.outputOf(ev)
+			if p.open = append(p.open, o); !printedHere {
+				p.skip(ctx, o)
+			}
 		}
 	case api.EventAttemptEnded, api.EventAttemptLost:
 		p.open = slices.DeleteFunc(p.open, func(o *attemptOutput) bool {
@@ -109,7 +125,43 @@ func (p *printed) before(ev api.Event) {
 	}
 }
 
+// skip leaves out the whole lines that an attempt has printed until now.
+func (p *printed) skip(ctx context.Context, o *attemptOutput) {
+	for {
+		part, err := p.logs.Log(ctx, o.run, api.LogPlace{Step: o.step, Attempt: o.attempt, From: o.next})
+		if err != nil || len(part.Text) == 0 {
+			return
+		}
+		o.next = part.Next
+		for stream, text := range part.Runs() {
+			if !p.wants(stream) {
+				continue
+			}
+			if i := bytes.LastIndexByte(text, '\n'); i >= 0 {
+				o.partial, text = o.partial[:0], text[i+1:]
+			}
+			if len(o.partial) == 0 {
+				o.stream = stream
+			}
+			o.partial = append(o.partial, text...)
+		}
+	}
+}
+
+// outputOf returns the output of the attempt that an event is about.
 func (p *printed) outputOf(ev api.Event) *attemptOutput {
+	key := attemptKey{ev.Run, ev.Step, ev.Attempt}
+	if o := p.known[key]; o != nil {
+		return o
+	}
+	o := p.newOutput(ev)
+	if p.known != nil {
+		p.known[key] = o
+	}
+	return o
+}
+
+func (p *printed) newOutput(ev api.Event) *attemptOutput {
 	o := &attemptOutput{run: ev.Run, step: ev.Step, attempt: ev.Attempt, label: p.above[ev.Run] + ev.Step}
 	if ev.ItemName != "" {
 		o.label += " " + ev.ItemName
@@ -210,6 +262,7 @@ func (p *printed) poll(ctx context.Context) {
 		switch {
 		case o.ended:
 			p.open = slices.Delete(p.open, i, i+1)
+			delete(p.known, attemptKey{o.run, o.step, o.attempt})
 			if p.group != nil && o.begun {
 				p.endGroup(o)
 				i = 0

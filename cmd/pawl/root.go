@@ -65,6 +65,8 @@ type app struct {
 	clock  func(ctx context.Context) (at api.Time, stands bool) // the server's or database's; nil: not opened
 	joined bool                                                 // start found another process that has the engine
 	told   map[string]int                                       // the number of the last event that was printed, by run
+	// outputs has the attempts of which this command has printed lines, and up to where.
+	outputs map[attemptKey]*attemptOutput
 }
 
 const rootLong = `Pawl runs durable workflows. Their timeouts and retries are exact and survive crashes.
@@ -90,6 +92,9 @@ func execute(ctx context.Context, std streams, args []string) int {
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
+	}
+	if outputGone(err) { // as with "pawl run watch RUN | head": nobody reads a message either
+		return exitCancelled
 	}
 	var status *statusError
 	if !errors.As(err, &status) || status.err != nil {
@@ -147,6 +152,7 @@ func (a *app) rootCommand() *cobra.Command {
 		databaseVerbs{a}.restoreCommand(), webhookVerbs{a}.webhookCommand(), a.manCommand(),
 		a.versionCommand(),
 	)
+	root.SetHelpCommand(helpCommand(a))
 	root.InitDefaultCompletionCmd()
 	group(root, "completion")
 	a.completeFlags(root)

@@ -52,15 +52,17 @@ Where the output is not a terminal, each event is a line; with --json a JSON obj
 step prints is printed as it comes, with -o failed what an attempt printed once it has failed; in GitHub Actions and
 GitLab CI as a group for each attempt. -o github leaves these lines as they are, so that problem matchers find them,
 marks steps that failed, and adds the run to the summary of the job. Otherwise the end says what a failed step printed
-last; -o none leaves that out. Ctrl-C asks whether to cancel the run or to leave it for later.
+last; -o none leaves out what a failed step printed, and the events stay. Ctrl-C asks whether to cancel the run or to
+leave it for later.
 
 A workflow of another system is converted first (see "pawl flow convert"); put the system's name before the file, as in
 steep:workflow.yaml. In a flow file the policies of Temporal and Zart may stand as they are, below temporal: and
 zart:.
 
 A flow with a cron has a schedule, with its name or that of --id: the command makes it, or changes it where the file
-has changed, says when it fires next, and carries it and its runs until Ctrl-C. With --now it runs once at once, too;
---detach leaves it to a server. See "pawl schedule".
+has changed, says when it fires next, and carries it and its runs until Ctrl-C. With --now it runs once at once, too:
+what --input, --label, --header and --timeout say is then for that run alone. Without it they are for all runs of the
+schedule. --detach leaves it to a server. See "pawl schedule".
 
 With --flow NAME it starts a flow that the server or the database has, in place of a file: the newest version.
 
@@ -110,7 +112,8 @@ func (f *startFlags) flags(flags *pflag.FlagSet) {
 		"instead of making another")
 	flags.StringVar(&f.timeout, "timeout", "", "run limit, instead of the flow's: 30m")
 	flags.StringVar(&f.deadline, "deadline", "", "instant the run does not live past: 2026-01-02T15:04:05Z")
-	flags.BoolVar(&f.now, "now", false, "of a flow with a cron: run it once at once, too")
+	flags.BoolVar(&f.now, "now", false, "of a flow with a cron: run it once at once, too; --input and others are for "+
+		"that run alone")
 	flags.BoolVar(&f.detach, "detach", false, "start it and leave: pawl resume carries it on")
 	flags.BoolVar(&f.dry, "dry", false, "show what its steps would do, and start nothing")
 	flags.BoolVar(&f.json, "json", false, "one JSON object an event")
@@ -314,8 +317,10 @@ func (a *app) startRequest(c *compiled, f *startFlags) (api.StartRequest, error)
 	if err != nil {
 		return req, asUsage(err)
 	}
-	if _, err := c.Doc.Start(input); err != nil {
-		return req, asUsage(err)
+	if ofSchedule := f.now && len(f.input) == 0 && c.Doc.Cron != nil; !ofSchedule { // it has an input already
+		if _, err := c.Doc.Start(input); err != nil {
+			return req, asUsage(err)
+		}
 	}
 	d, err := a.flows.Keep(c)
 	if err != nil {

@@ -27,26 +27,33 @@ func (a runVerbs) runRestartCommand() *cobra.Command {
 }
 
 func (a runVerbs) runRerunCommand() *cobra.Command {
-	var follow bool
+	var follow, failed bool
 	var from, file string
 	var steps, input []string
 	var src sources
 	cmd := &cobra.Command{
-		Use: "rerun RUN --from STEP | --steps A,B", Short: "Start a new run that keeps the results of the other steps",
-		Args: cobra.ExactArgs(1),
-		Long: `Starts a new run with the same input in which only some steps run again: with --from a step and all
-that depends on it, with --steps exactly those. An item of a forEach is named by its number or by its name: 'pages[3]',
-'test[linux, 2]'. Of the others the recorded results are kept; one that has none runs as well. Deadlines are fresh.
+		Use:   "rerun RUN --failed | --from STEP | --steps A,B",
+		Short: "Start a new run that keeps the results of the other steps",
+		Args:  cobra.ExactArgs(1),
+		Long: `Starts a new run with the same input in which only some steps run again, and the recorded results of the
+others are kept. With --failed all steps and items that failed run again, and all that depends on them; with --from a
+step and all that depends on it; with --steps those alone, so that what depends on them keeps the result that it has. An
+item of a forEach is named by its number or by its name: 'pages[3]', 'test[linux, 2]'. Deadlines are fresh.
+
+What has no result to keep runs in any case: a step that failed, was cancelled or never began, and where one item of a
+step runs again, all of its items that failed. A loop whose failures the flow goes on after has a result: with --from
+and --steps it keeps it unless it is named.
 
 With --input some values of the input are others, with --flow the text of the flow is. If a step that keeps its result
 differs in the new text, or used a value that differs, nothing is started, and the differences are told.`,
-		Example: "  pawl run rerun order-42 --from render --follow\n" +
+		Example: "  pawl run rerun order-42 --failed --follow\n" +
+			"  pawl run rerun order-42 --from render --follow\n" +
 			"  pawl run rerun order-42 --from render --input size=large",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if (from == "") == (len(steps) == 0) {
-				return usage("say which steps: --from STEP or --steps A,B")
+			if !oneOf(failed, from != "", len(steps) > 0) {
+				return usage("say which steps: --failed, --from STEP or --steps A,B")
 			}
-			req := api.RestartRequest{Steps: wholeNames(steps), From: from}
+			req := api.RestartRequest{Steps: wholeNames(steps), From: from, Failed: failed}
 			if file != "" || len(input) > 0 {
 				return a.againWith(cmd.Context(), args[0], req, changedBy{file, input, &src}, follow)
 			}
@@ -54,14 +61,27 @@ differs in the new text, or used a value that differs, nothing is started, and t
 		},
 	}
 	cmd.Flags().BoolVar(&follow, "follow", false, "carry it out at once, with the live view")
+	cmd.Flags().BoolVar(&failed, "failed", false, "all steps and items that failed, and everything that depends on "+
+		"them")
 	cmd.Flags().StringVar(&from, "from", "", "this step and everything that depends on it")
-	cmd.Flags().StringSliceVar(&steps, "steps", nil, "these steps only")
+	cmd.Flags().StringSliceVar(&steps, "steps", nil, "these steps and items only")
 	cmd.Flags().StringVar(&file, "flow", "", "with this file, another text of the flow")
 	cmd.Flags().StringArrayVar(&input, "input", nil, "with another value of the input: name=value, or @file.json; "+
 		"repeatable")
 	src.flags(cmd.Flags())
 	a.completeFor(cmd, 1)
 	return cmd
+}
+
+// oneOf reports whether exactly one is true.
+func oneOf(all ...bool) bool {
+	n := 0
+	for _, one := range all {
+		if one {
+			n++
+		}
+	}
+	return n == 1
 }
 
 // wholeNames joins the names of items again that were split at a comma within their brackets: test[linux, 2].

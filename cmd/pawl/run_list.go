@@ -411,7 +411,10 @@ func about(r api.RunSummary, now api.Time) string {
 	if r.Parent != "" {
 		parts = append(parts, "child of "+live.Short(r.Parent))
 	}
-	if r.Resting {
+	switch {
+	case r.Resting && r.Workflow == schedule.Workflow:
+		parts = append(parts, "schedule, not carried")
+	case r.Resting:
 		parts = append(parts, "nothing carries it")
 	}
 	switch {

@@ -144,8 +144,9 @@ func (a runVerbs) runRetryCommand() *cobra.Command {
 deadlines. Whatever needs them, directly or not, is decided anew: what had begun because they failed, and what was left
 out. All other results stay. A run that ended before a step of it began, or between two, goes on.
 
-With --flow the run goes on with another text of its flow, with --input with other values: as a new run that takes over
-the results of all steps that a retry would leave alone. If one of these steps differs in the new text, or used a value
+With --flow the run goes on with another text of its flow, with --input with other values: as a new run in which all
+that failed and all that depends on it runs again, as with "pawl run rerun --failed"; it takes over the results of all
+other steps. If one of these steps differs in the new text, or used a value
 that differs, nothing is started, and the differences are told. "pawl run diff" compares the two runs.
 
 In a Go workflow, what it did because steps had failed is dropped and decided anew; what succeeded before or beside them

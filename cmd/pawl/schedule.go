@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -293,6 +295,9 @@ func (a scheduleVerbs) showSchedule(s *schedules.Schedule, now api.Time) {
 	fact("jitter", s.Spec.Jitter)
 	fact("timeout", s.Spec.Timeout)
 	fact("not after", s.Spec.NotAfter)
+	fact("input", screen.Clean(string(s.Input)))
+	fact("labels", pairs(s.Labels))
+	fact("headers", pairs(s.Headers))
 	fact("run", s.Run)
 	fact("next", nextFiring(s, now))
 	if s.Paused != nil {
@@ -325,6 +330,15 @@ func (a scheduleVerbs) showSchedule(s *schedules.Schedule, now api.Time) {
 		fact("", fmt.Sprintf("%s  %s: %s", text, count(m.Count, "firing"), missedReason(m.Reason, m.Note)))
 	}
 	fact("problem", screen.Clean(s.Problem))
+}
+
+// pairs formats labels or headers, in the order of their names.
+func pairs(all map[string]string) string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, screen.Clean(name+"="+all[name]))
+	}
+	return strings.Join(out, ", ")
 }
 
 // missedReason reports why firings started no run.

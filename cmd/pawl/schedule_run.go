@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,12 +58,15 @@ func (a runVerbs) runSchedule(
 		return errors.Join(usage("--detach with a database in memory: would lose the schedule; "+
 			"use --database sqlite:PATH"), m.close())
 	}
-	ensured, err := schedules.Ensure(ctx, m.svc, scheduleOf(c, req, name), req.Actor, req.Reason)
+	want, once := scheduleOf(c, req, name), schedules.ScheduleChange{Actor: a.who(), Reason: a.reason}
+	if err := a.beforeSchedule(ctx, m.svc, c, f, want, &once); err != nil {
+		return errors.Join(err, m.close())
+	}
+	ensured, err := schedules.Ensure(ctx, m.svc, want, req.Actor, req.Reason)
 	var s schedules.Schedule
 	var now schedules.ScheduleChanged
 	if err == nil && f.now {
-		now, err = schedules.Do(ctx, m.svc, name, schedule.OpTrigger,
-			schedules.ScheduleChange{Actor: a.who(), Reason: a.reason}, a.runsNow(ctx))
+		now, err = schedules.Do(ctx, m.svc, name, schedule.OpTrigger, once, a.runsNow(ctx))
 	}
 	if err == nil {
 		s, err = schedules.Get(ctx, m.svc, name, a.runsNow(ctx))
@@ -70,9 +74,12 @@ func (a runVerbs) runSchedule(
 	if err != nil {
 		return errors.Join(err, m.close())
 	}
-	text := a.ensuredText(ctx, &s, ensured)
+	text := a.ensuredText(ctx, &s, ensured, want)
 	if f.now {
 		text += "; a run begins now"
+		if once.Own != nil && once.Own.Input != nil {
+			text += ", and it alone has the input " + screen.Clean(string(once.Own.Input))
+		}
 	}
 	if f.detach {
 		return errors.Join(a.tellDetached(&s, text), m.close())
@@ -85,6 +92,53 @@ func (a runVerbs) runSchedule(
 		ids = append(ids, run)
 	}
 	return a.carry(ctx, m, ids, how)
+}
+
+// beforeSchedule checks what the flags say beside an existing schedule. With --now what they say of a run is for that
+// run alone: want keeps what the schedule has, and once gets the rest.
+func (a runVerbs) beforeSchedule(
+	ctx context.Context, svc api.Service, c *compiled, f *startFlags, want *schedule.State,
+	once *schedules.ScheduleChange,
+) error {
+	is, err := schedules.Get(ctx, svc, want.Name, a.runsNow(ctx))
+	made := api.CodeOf(err) != api.CodeNotFound
+	if made && err != nil {
+		return err
+	}
+	if made && f.deadline != "" && !want.Until.Equal(is.Until.Std()) {
+		return usage("--deadline is the end of a schedule that is made, and schedule %q is there already: leave it "+
+			"out, or end the schedule with pawl schedule remove %[1]s first", want.Name)
+	}
+	if !f.now {
+		return nil
+	}
+	if len(f.input)+len(f.labels)+len(f.headers) > 0 {
+		once.Own = &schedule.Target{Labels: want.Labels, Headers: want.Headers}
+	}
+	if len(f.input) > 0 {
+		once.Own.Input = want.Input
+	}
+	if f.timeout != "" {
+		once.OwnTimeout = want.Timeout
+	}
+	want.Input, want.Labels, want.Headers = is.Input, is.Labels, is.Headers
+	want.Timeout = is.Spec.Timeout
+	if _, err := c.Doc.Start(want.Input); err != nil && made {
+		return usage("the input of schedule %q, %s, does not fit the flow: %w\ngive the schedule another with pawl "+
+			"run FILE --input NAME=VALUE, without --now", want.Name, orNone(want.Input), err)
+	} else if err != nil {
+		return usage("schedule %q is not made yet, and the input of --now is for one run only: %w\nmake the schedule "+
+			"first, with the input of all its runs: pawl run FILE --detach --input NAME=VALUE", want.Name, err)
+	}
+	return nil
+}
+
+// orNone returns an input as a person reads it.
+func orNone(input []byte) string {
+	if len(input) == 0 {
+		return "none"
+	}
+	return screen.Clean(string(input))
 }
 
 // triggered waits for the run that a schedule was told to begin, and returns its id, empty if it has not begun in time.
@@ -118,13 +172,18 @@ func (a runVerbs) tellDetached(s *schedules.Schedule, text string) error {
 }
 
 // ensuredText reports what happened to a schedule, and when it fires next.
-func (a runVerbs) ensuredText(ctx context.Context, s *schedules.Schedule, e schedules.Ensured) string {
+func (a runVerbs) ensuredText(
+	ctx context.Context, s *schedules.Schedule, e schedules.Ensured, want *schedule.State,
+) string {
 	state := "was there already, and nothing is changed"
 	switch {
 	case e.Made:
 		state = "is new"
 	case len(e.Changed) > 0:
 		state = "has changed (" + strings.Join(e.Changed, ", ") + "), which counts from its next firing on"
+	}
+	if slices.Contains(e.Changed, "input") {
+		state += "; the input of all its runs is now " + orNone(want.Input)
 	}
 	return fmt.Sprintf("schedule %s %s; it fires next: %s", screen.Clean(s.Name), state,
 		nextFiring(s, api.At(a.runsNow(ctx))))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/report"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
 )
@@ -53,13 +55,14 @@ func (f *follower) summarise(r *api.Run) {
 		fmt.Fprintf(&b, "%s\n\n", cell.Replace(why))
 	}
 	b.WriteString("| step | | attempts | took | why |\n|---|---|---|---|---|\n")
-	for _, s := range r.Steps {
-		if s.Superseded || s.Kind == api.KindGroup && s.Items > 0 {
-			continue
-		}
+	for _, s := range report.Rows(r) {
 		name := strings.TrimSpace(s.Step + " " + s.ItemName)
 		fmt.Fprintf(&b, "| %s | %s | %d | %s | %s |\n", cell.Replace(screen.Clean(name)), s.Phase, len(s.Attempts),
 			screen.For(s.EndedAt.Sub(s.ScheduledAt)), cell.Replace(screen.Clean(s.Why)))
+	}
+	names, why := report.NotBegun(r)
+	for _, name := range names {
+		fmt.Fprintf(&b, "| %s | skipped | 0 | - | %s |\n", cell.Replace(screen.Clean(name)), why)
 	}
 	for _, s := range r.Steps {
 		results := s.Tests()
@@ -163,18 +166,18 @@ func totals(r *api.Run) string {
 	text := fmt.Sprintf("%s %s %s in %s", screen.Clean(r.Workflow), live.Short(r.Run),
 		strings.ReplaceAll(string(r.Phase), "_", " "), screen.For(r.EndedAt.Sub(r.CreatedAt)))
 	text += toleratedItems(r)
-	steps, attempts := 0, 0
+	steps, attempts, lost := 0, 0, 0
 	for _, s := range r.Steps {
 		if s.Superseded || s.Hook {
 			continue
 		}
-		attempts += len(s.Attempts)
+		attempts, lost = attempts+len(s.Attempts), lost+live.LostOf(s)
 		if s.Group == "" {
 			steps++
 		}
 	}
 	if attempts > 0 {
-		text += fmt.Sprintf(", %s in %s", count(attempts, "attempt"), count(steps, "step"))
+		text += fmt.Sprintf(", %s in %s", live.Attempts(attempts, lost), count(steps, "step"))
 	}
 	var hooks []string
 	for _, s := range r.Steps {
@@ -188,18 +191,35 @@ func totals(r *api.Run) string {
 	return text
 }
 
-// toleratedItems returns how many items of a run failed without making it fail.
+// toleratedItems returns how many items of a run failed without making it fail, with the names of the first ones.
 func toleratedItems(r *api.Run) string {
-	bad, all := 0, 0
+	bad, all, loops := 0, 0, map[string]bool{}
 	for _, s := range r.Steps {
 		if s.FailedItems > 0 && s.Phase == api.StepSucceeded && !s.Superseded {
 			bad, all = bad+s.FailedItems, all+s.Items
+			loops[s.Step] = true
 		}
 	}
 	if bad == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %d of %s failed", bad, count(all, "item"))
+	const most = 3
+	var names []string
+	for _, s := range r.Steps {
+		failed := s.Phase == api.StepFailed || s.Phase == api.StepTimedOut
+		if failed && loops[s.Group] && !s.Superseded && len(names) < most {
+			names = append(names, screen.Clean(cmp.Or(s.ItemName, s.Step)))
+		}
+	}
+	text := fmt.Sprintf(", %d of %s failed", bad, count(all, "item"))
+	if len(names) == 0 {
+		return text
+	}
+	text += map[bool]string{true: " (item ", false: " (items "}[bad == 1] + strings.Join(names, "; ")
+	if more := bad - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + ")"
 }
 
 // failedHook reports whether a step is a hook that did not do what it was for.

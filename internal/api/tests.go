@@ -22,8 +22,10 @@ type FailedTest struct {
 	Suite   string `json:"suite,omitempty"` // its class, or its suite where it has none
 	Name    string `json:"name"`
 	Message string `json:"message,omitempty"` // one line
-	File    string `json:"file,omitempty"`    // the source, if the JUnit file names it
-	Line    int    `json:"line,omitempty"`
+	// File is the source, if the JUnit file names it: with the folder of the step, where it was found there.
+	File    string  `json:"file,omitempty"`
+	Line    int     `json:"line,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"` // how long it took, as the JUnit file says
 }
 
 // String returns the counts: 14 tests: 11 passed, 2 failed, 1 skipped.

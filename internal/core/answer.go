@@ -242,6 +242,9 @@ func fork(m *machine, in Forked) error {
 		m.emit(DeadlineMoved{Step: NoStep, Limit: policy.LimitRun, At: m.now.Add(l.After)})
 	}
 	for i := range m.r.Steps {
+		if s := &m.r.Steps[i]; s.Stopping { // its work was of the other run, which is told when it has stopped
+			m.emit(AttemptStopped{Step: s.ID})
+		}
 		switch s := &m.r.Steps[i]; {
 		case s.Phase.Closed():
 		case s.Spec.Kind == KindTask:

@@ -70,3 +70,40 @@ func TestForks(t *testing.T) {
 		t.Error("the entries fold to other steps")
 	}
 }
+
+// TestForkOfStoppingWork checks that a run which begins with entries of another one does not wait for work of that one
+// to stop: nobody would tell it.
+func TestForkOfStoppingWork(t *testing.T) {
+	base, now := NewRun(RunID{6: 0x70, 15: 1}), Time(1_000_000)
+	var entries []Entry
+	do := func(in Input) {
+		t.Helper()
+		now = now.Add(time.Second)
+		out, err := Advance(base, answering, in, now)
+		fatal(t, err)
+		entries = append(entries, out.Entry)
+	}
+	spec := &StepSpec{Name: "work", Def: -1, Type: "test", Policy: policy.Policy{
+		Retry: &policy.Retry{MaxAttempts: 3, InitialInterval: time.Second, BackoffCoefficient: 1},
+		Limits: policy.Limits{
+			StartToClose: &policy.Limit{After: time.Second, Retry: true},
+		},
+	}}
+	do(Start{WorkflowID: "w"})
+	do(Commands{Commands: []Command{Answer{Seen: base.Seq}, Schedule{Spec: spec, Item: -1, Group: NoStep}}})
+	do(TaskStarted{Step: 0, Attempt: 1, Worker: "w"})
+	do(Tick{})
+	if !base.Steps[0].Stopping {
+		t.Fatal("the attempt is not being stopped")
+	}
+	forked := NewRun(RunID{6: 0x70, 15: 2})
+	forked.Attach(answering)
+	for _, e := range entries {
+		forked.Fold(e)
+	}
+	_, err := Advance(forked, answering, Forked{Answer: Answer{Turn: 1, Seen: forked.Seq}}, now)
+	fatal(t, err)
+	if work := &forked.Steps[0]; work.Stopping || work.Phase != StepScheduled {
+		t.Errorf("the work is %s, and that of the other run stops: %t", work.Phase, work.Stopping)
+	}
+}

@@ -86,7 +86,10 @@ func (r *Run) applyOperated(rec Operated) {
 	if rec.Reason != "" {
 		r.CancelReason = rec.Reason
 	}
-	r.hear()
+	if !r.wished {
+		r.hear() // it is asked once
+	}
+	r.wished = true
 }
 
 func (r *Run) applyCreated(at Time, rec RunCreated) {
@@ -267,7 +270,9 @@ func (r *Run) applyStep(at Time, rec Record) {
 // noteClosed notes a step that closed, for whoever decides what comes next.
 func (r *Run) noteClosed(id StepID) {
 	if r.Answers() {
-		if s := &r.Steps[id]; s.Spec.Kind != KindSleep || s.Phase != StepCancelled { // its body has cancelled that
+		s := &r.Steps[id]
+		if s.Spec.Kind != KindSleep || s.Phase != StepCancelled || s.Reason != policy.ReasonCancelled {
+			// Otherwise its body has cancelled it.
 			r.hear()
 		}
 		return

@@ -104,6 +104,29 @@ func TestWaitThatExpires(t *testing.T) {
 	}
 }
 
+// TestWarningAfterTheDeadline checks that a run which rested past a deadline reports no warning beside the timeout, and
+// that its history says when the deadline passed.
+func TestWarningAfterTheDeadline(t *testing.T) {
+	f, err := parseFixture("asked wait=go limit=10m,warn")
+	fatal(t, err)
+	r := NewRun(RunID{6: 0x70, 15: 9})
+	_, err = Advance(r, f.definition(), Start{}, epoch)
+	fatal(t, err)
+	_, err = Advance(r, f.definition(), Tick{}, epoch.Add(12*time.Minute))
+	fatal(t, err)
+	if r.Warned != nil || r.mustWarn {
+		t.Errorf("the warning is %+v", r.Warned)
+	}
+	if got := r.Steps[0].Failure; got == nil || got.Limit != policy.LimitWait {
+		t.Errorf("%+v", got)
+	}
+	ev := Event{Type: EventStepWarning, At: epoch.Add(12 * time.Minute), Limit: policy.LimitWait}
+	ev.Deadline = epoch.Add(10 * time.Minute)
+	if text := ev.Text(); text != "the wait deadline passed 2m ago" {
+		t.Errorf("it says %q", text)
+	}
+}
+
 // TestGroupThatExpires checks that its items end with it.
 func TestGroupThatExpires(t *testing.T) {
 	r := NewRun(RunID{6: 0x70, 15: 9})

@@ -239,9 +239,9 @@ func (e Event) instants(add func(string, ...any)) {
 	switch {
 	case e.NextAt == 0:
 	case e.Type == EventStepRetryScheduled:
-		add("next attempt in %s", Span(e.NextAt.Sub(e.At)))
+		add("next attempt in %s", Span(max(e.NextAt.Sub(e.At), 0)))
 	case e.Type == EventRunScheduled:
-		add("starts in %s", Span(e.NextAt.Sub(e.At)))
+		add("starts in %s", Span(max(e.NextAt.Sub(e.At), 0)))
 	default:
 		add("until %s", e.NextAt)
 	}
@@ -249,6 +249,8 @@ func (e Event) instants(add func(string, ...any)) {
 	case e.Limit == policy.LimitNone || e.Failure != nil:
 	case e.Deadline == 0:
 		add("%s removed", deadlineName(e.Limit))
+	case e.Deadline < e.At:
+		add("the %s passed %s ago", deadlineName(e.Limit), Span(e.At.Sub(e.Deadline)))
 	default:
 		add("%s in %s", deadlineName(e.Limit), Span(e.Deadline.Sub(e.At)))
 	}

@@ -79,6 +79,37 @@ func (r *Run) MadeAgain(now Time) ([]StepID, error) {
 	return again, err
 }
 
+// FailedSteps returns the steps and items of a run that failed, were late or were cancelled, whether or not its
+// definition tolerates that. Hooks are not among them.
+func FailedSteps(r *Run) []StepID {
+	var out []StepID
+	for i := range r.Steps {
+		if s := &r.Steps[i]; s.failed() && !s.Dropped && !s.Spec.Hook {
+			out = append(out, s.ID)
+		}
+	}
+	return out
+}
+
+// FollowingOf returns the steps that the body of a run decided after it had seen one of some failures.
+func FollowingOf(r *Run, failed []StepID) []StepID { return r.following(failed) }
+
+// RefusesFailed returns why no new run can make again what failed in this one, or nil if one can.
+func RefusesFailed(r *Run) error {
+	m := machine{r: r}
+	switch err := m.refuseFollowed(); {
+	case err != nil:
+		return err
+	case !r.Phase.Closed():
+		return m.refuse(CodeConflict, "rerun", "the run is %s: cancel it, or wait until it has ended", r.Phase)
+	case r.Phase == RunSucceeded && len(FailedSteps(r)) == 0:
+		return m.refuse(CodeConflict, "rerun", "the run is %s, and no step and no item of it failed; restart it "+
+			"instead, or say from which step", r.Phase)
+	default:
+		return nil
+	}
+}
+
 // retryable returns what a retry of the run restarts and drops, or why it is refused.
 func (m *machine) retryable() (restart, drop []StepID, err error) {
 	if err := m.refuseFollowed(); err != nil {
@@ -130,25 +161,28 @@ func insteadOfRetry(r *Run) string {
 			return fmt.Sprintf("its hook %s did not succeed: retry that as a step", s.Key())
 		}
 	}
-	var items []string
-	for i := range r.Steps {
-		if s := &r.Steps[i]; s.Item >= 0 && s.failed() && !s.Dropped {
-			items = append(items, s.Key())
+	var keys []string
+	word := "item"
+	for _, id := range FailedSteps(r) {
+		s := &r.Steps[id]
+		keys = append(keys, s.Key())
+		if s.Item < 0 {
+			word = "step"
 		}
 	}
-	if len(items) == 0 {
+	failed := "1 " + word
+	switch n := len(keys); {
+	case n == 0:
 		return "restart it instead"
-	}
-	failed := "1 item failed"
-	if len(items) > 1 {
-		failed = fmt.Sprintf("%d items failed", len(items))
+	case n > 1:
+		failed = fmt.Sprintf("%d %ss", n, word)
 	}
 	const most = 5
-	if len(items) > most {
-		items = append(items[:most], "...")
+	if len(keys) > most {
+		keys = append(keys[:most], "...")
 	}
-	return fmt.Sprintf("%s, which the flow goes on after; a new run makes them again: pawl run rerun %s --steps '%s'",
-		failed, r.ID, strings.Join(items, ","))
+	return fmt.Sprintf("%s failed, which the flow goes on after: %s; a new run makes them again, and all that depends "+
+		"on them: pawl run rerun %s --failed", failed, strings.Join(keys, ", "), r.ID)
 }
 
 // anew adds to some steps that are made again those about which this leads to a new decision.

@@ -98,6 +98,7 @@ type Run struct {
 	answered       int               // answers of a body that is asked in writing
 	lastNews       int               // the entry with the last news that such a body has to learn of
 	unheard        bool              // there is such news, and the body has not been asked since
+	wished         bool              // somebody has asked it to cancel
 	// bodyPending: something changed that the run's body has not seen, or it has not reported yet that it waits.
 	bodyPending bool
 }

@@ -16,14 +16,15 @@ type Warning struct {
 }
 
 func (r *Run) applyWarned(at Time, rec StepWarned) {
-	if r.Warned == nil {
+	// A run that rested past the deadline warns in its history only: nobody has to hear of it beside the timeout.
+	if deadline := r.warnedOf(rec); r.Warned == nil && deadline > at {
 		var s *Step
 		if rec.Step != NoStep {
 			s = &r.Steps[rec.Step]
 		}
 		f := r.timeout(s, rec.Limit, nil)
 		r.Warned = &Warning{
-			Step: rec.Step, Limit: strings.TrimSuffix(f.Message, expired), Origin: f.Origin, Deadline: r.warnedOf(rec),
+			Step: rec.Step, Limit: strings.TrimSuffix(f.Message, expired), Origin: f.Origin, Deadline: deadline,
 		}
 		r.mustWarn = !r.hasBody()
 	}

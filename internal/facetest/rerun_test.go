@@ -84,6 +84,55 @@ func TestRerun(t *testing.T) {
 	}, w)
 }
 
+// TestRerunFailed checks that a rerun of what failed makes that again, and what the function did after it had seen the
+// failure. A run of which nothing failed is refused.
+func TestRerunFailed(t *testing.T) {
+	var calls []string
+	broken := true
+	w := pawl.Define("w", func(ctx pawl.Context, _ none) (int, error) {
+		do := func(name string) error {
+			return pawl.Do(ctx, name, func(context.Context) error {
+				calls = append(calls, name)
+				if name == "charge" && broken {
+					return errors.New("no luck")
+				}
+				return nil
+			}, pawl.Retry("none"))
+		}
+		if err := do("prepare"); err != nil {
+			return 0, err
+		}
+		if do("charge") != nil {
+			if err := do("fallback"); err != nil {
+				return 0, err
+			}
+		}
+		return 0, do("report")
+	})
+	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+		r := started(t, e, w, "w", none{})
+		if _, err := r.Result(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		calls, broken = nil, false
+		both := client.RestartRequest{Failed: true, From: "charge"}
+		if _, err := e.RestartRun(t.Context(), r.ID, both); !errors.Is(err, pawl.ErrInvalid) {
+			t.Errorf("both: %v", err)
+		}
+		id, err := e.RestartRun(t.Context(), r.ID, client.RestartRequest{Failed: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pawl.RunOf[int](e, id).Result(t.Context()); err != nil || fmt.Sprint(calls) != "[charge report]" {
+			t.Errorf("made again were %v, %v", calls, err)
+		}
+		_, err = e.RestartRun(t.Context(), id, client.RestartRequest{Failed: true})
+		if !errors.Is(err, pawl.ErrConflict) || !strings.Contains(err.Error(), "no step and no item of it failed") {
+			t.Errorf("nothing failed: %v", err)
+		}
+	}, w)
+}
+
 // veiled is a codec whose payloads say nothing to others.
 type veiled struct{}
 

@@ -20,7 +20,7 @@ type Foreign struct {
 	// Begin returns how a run begins that is started with an input: the input with its defaults, and the run's limits.
 	Begin func(input []byte) (core.Start, error)
 	// Rerun chooses which results a run takes over from an earlier one whose steps should be made again; with from,
-	// those that depend on them as well.
+	// those that depend on them as well, and without names all that failed.
 	Rerun func(earlier *core.Run, steps []string, from bool) ([]core.Kept, error)
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -237,30 +238,48 @@ func (l *looking) waits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	events, since := map[string]string{}, map[string]api.Time{}
+	events, since, until := map[string]string{}, map[string]api.Time{}, map[string]api.Time{}
 	var waiting []api.RunSummary
 	for _, r := range runs[:min(len(runs), mostRead)] {
 		whole, err := l.Runs.Run(ctx, r.Run)
 		if err != nil {
 			continue // it has just ended
 		}
-		i := slices.IndexFunc(whole.Steps, func(s *api.Step) bool { return !s.Phase.Closed() && s.Event != "" })
+		i := slices.IndexFunc(whole.Steps, func(s *api.Step) bool { return !s.Phase.Closed() && awaited(s) != "" })
 		if i >= 0 {
-			events[r.Run], since[r.Run] = whole.Steps[i].Event, whole.Steps[i].ScheduledAt
+			s := whole.Steps[i]
+			events[r.Run], since[r.Run], until[r.Run] = awaited(s), s.ScheduledAt, s.NextAt
 			waiting = append(waiting, r)
 		}
 	}
 	for _, g := range grouped(waiting, func(r api.RunSummary) string { return events[r.Run] }) {
-		said := fmt.Sprintf("for the event %q", events[g.runs[0].Run])
+		said := "for the event " + events[g.runs[0].Run]
 		c := g.concern(api.CauseWaits, api.LevelInfo, "waits "+said, "wait "+said)
 		oldest := g.runs[len(g.runs)-1]
 		c.At = since[oldest.Run]
-		if len(g.runs) > 1 {
+		switch ends := until[oldest.Run]; {
+		case len(g.runs) > 1:
 			c.Why = why(plain("the oldest is "), api.Part{Text: cmp.Or(oldest.WorkflowID, oldest.Run), Run: oldest.Run})
+		case ends != 0:
+			c.Why = why(plain("the wait ends "), in(ends))
 		}
 		l.concerns = append(l.concerns, c)
 	}
 	return nil
+}
+
+// awaited returns the event that a step waits for, or those of which the first to come ends its wait, as they are
+// written; empty if it waits for none.
+func awaited(s *api.Step) string {
+	all := s.Any
+	if s.Event != "" {
+		all = []string{s.Event}
+	}
+	out := make([]string, len(all))
+	for i, event := range all {
+		out[i] = strconv.Quote(event)
+	}
+	return strings.Join(out, " or ")
 }
 
 // schedules adds the schedules that cannot go on, and those whose runs fail one after the other.

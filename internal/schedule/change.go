@@ -19,8 +19,8 @@ const (
 // Change is a change of a schedule.
 type Change struct {
 	Op     string    `json:"op"`
-	Spec   *Spec     `json:"spec,omitempty"`   // OpUpdate; nil if it stays
-	Target *Target   `json:"target,omitempty"` // OpUpdate; nil: it stays
+	Spec   *Spec     `json:"spec,omitempty"`   // OpUpdate; nil if it stays; OpTrigger: its timeout is that of the run
+	Target *Target   `json:"target,omitempty"` // OpUpdate; nil: it stays; OpTrigger: what this run alone has
 	Run    string    `json:"run,omitempty"`    // OpTrigger: the workflow id of the run
 	Firing time.Time `json:"firing,omitzero"`  // OpSkip, OpUnskip
 	From   time.Time `json:"from,omitzero"`    // OpBackfill
@@ -60,12 +60,7 @@ func (t *turning) change(c *Change) {
 			t.Paused, t.Failures = nil, 0
 		}
 	case OpTrigger:
-		if c.Run != "" {
-			t.out.Start = append(t.out.Start, Start{
-				WorkflowID: c.Run, Timeout: t.table.timeout, Failed: t.Failures > 0, NotAfter: t.Until, Actor: actor,
-				Reason: c.Reason,
-			})
-		}
+		t.trigger(c, actor)
 	case OpSkip:
 		if c.Firing.After(t.Due) && len(t.Skips) < MostSkips && !slices.ContainsFunc(t.Skips, c.Firing.Equal) {
 			t.Skips = append(t.Skips, c.Firing.UTC())
@@ -82,6 +77,24 @@ func (t *turning) change(c *Change) {
 			})
 		}
 	}
+}
+
+// trigger starts a run that is for no firing. The schedule learns of its end, because the next run succeeds after a
+// failure only if it knows of that failure.
+func (t *turning) trigger(c *Change, actor string) {
+	if c.Run == "" {
+		return
+	}
+	timeout := t.table.timeout
+	if c.Spec != nil {
+		if own, err := c.Spec.Parse(t.Since); err == nil {
+			timeout = own.timeout
+		}
+	}
+	t.out.Start = append(t.out.Start, Start{
+		WorkflowID: c.Run, Notify: true, Timeout: timeout, Failed: t.Failures > 0, NotAfter: t.Until, Own: c.Target,
+		Actor: actor, Reason: c.Reason,
+	})
 }
 
 // update gives the schedule other times or something else to start. What other times would have fired before now is

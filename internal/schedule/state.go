@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -49,6 +50,31 @@ type Target struct {
 	Input   json.RawMessage   `json:"input,omitempty"`
 	Labels  map[string]string `json:"labels,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
+}
+
+// Over returns the target with the input, the labels and the headers that one run has of its own.
+func (t Target) Over(own *Target) Target {
+	if own == nil {
+		return t
+	}
+	if own.Input != nil {
+		t.Input = own.Input
+	}
+	t.Labels, t.Headers = over(t.Labels, own.Labels), over(t.Headers, own.Headers)
+	return t
+}
+
+func over(all, own map[string]string) map[string]string {
+	if len(own) == 0 {
+		return all
+	}
+	out := maps.Clone(own)
+	for name, value := range all {
+		if _, other := own[name]; !other {
+			out[name] = value
+		}
+	}
+	return out
 }
 
 // ID is the id of a definition in hex. It is stored in base64, since there may be a million schedules.

@@ -36,6 +36,7 @@ type Start struct {
 	Timeout    time.Duration
 	NotAfter   time.Time // the run does not live past it; zero if there is none
 	Failed     bool      // the last run has failed
+	Own        *Target   // its input, labels and headers, over the schedule's; nil: it has none of its own
 	Actor      string
 	Reason     string
 }

@@ -19,6 +19,7 @@ type clock struct {
 	wake   time.Time
 	log    []string // events, with the time of day
 	failed []string // runs that know that the last one has failed
+	last   []schedule.Start
 }
 
 var monday = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
@@ -50,6 +51,7 @@ func (c *clock) turn(news ...schedule.News) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	c.last = turn.Start
 	for _, id := range turn.Stop {
 		c.note("stop " + c.short(id))
 	}

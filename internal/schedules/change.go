@@ -24,6 +24,10 @@ type ScheduleChange struct {
 	Spec   *schedule.Spec `json:"schedule,omitempty" doc:"update: the new times and rules."`
 	Actor  string         `json:"actor,omitempty"`
 	Reason string         `json:"reason,omitempty"`
+	// Own is what the run of a trigger has of its own: the input, which the caller has checked, labels and headers; and
+	// OwnTimeout its limit. Nil and empty: those of the schedule.
+	Own        *schedule.Target `json:"-"`
+	OwnTimeout string           `json:"-"`
 }
 
 // ScheduleChanged answers a change.
@@ -58,7 +62,11 @@ func Do(
 		err = updated(&change, &c)
 	case schedule.OpTrigger:
 		out.WorkflowID = schedule.TriggerID(name, now)
-		change.Run = out.WorkflowID
+		change.Run, change.Target = out.WorkflowID, c.Own
+		if c.OwnTimeout != "" {
+			spec := state.Spec
+			spec.Timeout, change.Spec = c.OwnTimeout, &spec
+		}
 	case schedule.OpSkip, schedule.OpUnskip:
 		out.Firing, err = firingOf(state, &change, &c, now)
 	case schedule.OpBackfill:

@@ -75,7 +75,12 @@ func (s *Embedded) again(ctx context.Context, f *followed, r api.RestartRequest)
 	if run.Admission != nil {
 		req.Queue = run.Admission.Queue
 	}
-	if r.Failed || other {
+	if r.Failed {
+		if err := refusesFailed(run, r); err != nil {
+			return engine.StartRequest{}, err
+		}
+	}
+	if other {
 		req.Keep, err = s.goesOn(f, w, r, req.Input)
 	} else {
 		req.Keep, err = kept(f, r)
@@ -109,8 +114,6 @@ func (s *Embedded) textOf(ctx context.Context, f *followed, given *api.Definitio
 func (s *Embedded) goesOn(f *followed, w *Prepared, r api.RestartRequest, input []byte) ([]core.Kept, error) {
 	run := f.trail.Run
 	switch {
-	case r.Failed && (r.From != "" || len(r.Steps) > 0):
-		return nil, invalid(nil, "say which steps run again, or that the failed ones do, not both")
 	case w.Continue == nil || f.workflow.Text == nil:
 		return nil, invalid(nil, "of workflow %q only its own program can go on with another text or input",
 			run.Workflow)
@@ -122,16 +125,22 @@ func (s *Embedded) goesOn(f *followed, w *Prepared, r api.RestartRequest, input 
 	if err != nil {
 		return nil, err
 	}
-	if r.Failed {
-		if err := run.RefusesRetry(s.now()); err != nil {
-			return nil, wrap(err)
-		}
-	}
 	keep, err := w.Continue(run, f.workflow.Text, input, steps, r.From != "")
 	if coded := new(api.Error); err != nil && !errors.As(err, &coded) {
 		return nil, &api.Error{Code: api.CodeConflict, Message: err.Error(), Err: err}
 	}
 	return keep, err
+}
+
+// refusesFailed returns why no new run can make again what failed in an earlier one, or nil if one can.
+func refusesFailed(run *core.Run, r api.RestartRequest) error {
+	if r.From != "" || len(r.Steps) > 0 {
+		return invalid(nil, "say which steps run again, or that the failed ones do, not both")
+	}
+	if err := core.RefusesFailed(run); err != nil {
+		return wrap(err)
+	}
+	return nil
 }
 
 // named returns the steps that run again.
@@ -149,13 +158,13 @@ func named(r api.RestartRequest) ([]string, error) {
 // kept chooses the results that the new run takes from the earlier one.
 func kept(f *followed, r api.RestartRequest) ([]core.Kept, error) {
 	steps, err := named(r)
-	if err != nil || len(steps) == 0 {
+	if err != nil || len(steps) == 0 && !r.Failed {
 		return nil, err
 	}
 	if f.workflow.Rerun == nil {
 		return nil, invalid(nil, "of workflow %q no single steps can run again", f.trail.Run.Workflow)
 	}
-	keep, err := f.workflow.Rerun(f.trail.Run, steps, r.From != "")
+	keep, err := f.workflow.Rerun(f.trail.Run, steps, r.Failed || r.From != "")
 	if coded := new(api.Error); err != nil && !errors.As(err, &coded) {
 		return nil, invalid(err, "%v", err)
 	}

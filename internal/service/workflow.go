@@ -22,7 +22,7 @@ type Prepared struct {
 	// start it.
 	Begin func(input []byte) (core.Start, error)
 	// Rerun chooses which results a new run takes from an earlier one. steps run again; if from is set, the steps
-	// that depend on them run again too. It is nil if no steps can be chosen.
+	// that depend on them run again too, and without names all that failed. It is nil if no steps can be chosen.
 	Rerun func(earlier *core.Run, steps []string, from bool) ([]core.Kept, error)
 	// Text is compared by Continue of another workflow.
 	Text any

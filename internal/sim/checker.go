@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/temporal/history"
 )
 
 // checker knows what became durable. The storage gives it each batch that it stored. The engine has no access to it.
@@ -49,6 +50,7 @@ type account struct {
 	state   *core.Run // the state that follows from the entries
 	model   runModel
 	body    *bodyModel // nil: a flow decides
+	sdk     *sdkModel  // nil: no SDK decides
 
 	document *flow.Document // nil: a body decides
 
@@ -116,10 +118,14 @@ func (ch *checker) addEntry(e core.Entry, encoded []byte, seq uint64) {
 		a.body.checkRetry(a, e)
 		a.body.noteStopped(a, e)
 	}
+	a.sdk.addEntry(a, e)
 	wake := a.state.Wake() // warnings wake a run too, and the model does not know them
 	a.state.Fold(e)
 	ch.entries++
 	due := a.model.applyEntry(ch, a, e)
+	if a.sdk.copied(a) {
+		due = 0
+	}
 	ch.checkResting(ch.appending, a, e, due)
 	ch.limited(ch.appending, a, e)
 	if a.body != nil {
@@ -129,7 +135,9 @@ func (ch *checker) addEntry(e core.Entry, encoded []byte, seq uint64) {
 		due = due.Earlier(wake)
 	}
 	ch.checkTimerOrder(ch.appending, a, due)
-	ch.noteMarks(a, e)
+	if !a.sdk.copied(a) {
+		ch.noteMarks(a, e)
+	}
 	ch.batchEntries = append(ch.batchEntries, batchEntry{a, e})
 }
 
@@ -148,6 +156,10 @@ func (ch *checker) openAccount(e core.Entry) *account {
 	a := &account{id: e.Run, state: core.Restore(e.Run, w.compiled, nil), document: w.document}
 	if w.program != nil {
 		a.body = &bodyModel{u: ch.u, program: w.program, stopped: map[core.StepID]bool{}, talk: newTalkModel()}
+	}
+	a.model.ch = ch
+	if w.sdk {
+		a.sdk = &sdkModel{fold: history.New(e.Run)}
 	}
 	ch.accounts[e.Run] = a
 	ch.noteStart(created, e.Run)

@@ -9,7 +9,8 @@
 //   - clocks that jump;
 //   - processes that die before, during or after a commit;
 //   - processes whose partitions share slots and limits, and some in which runs rest;
-//   - machines of a cluster, which take, give back and lose partitions.
+//   - machines of a cluster, which take, give back and lose partitions;
+//   - workers of Temporal's SDKs, which replay the histories that they are given, and clients that reset their runs.
 //
 // The engine is the real one: engine.Partition over journal/memory. No code in a universe reads a clock, uses random
 // numbers of its own or depends on the order of a map. So the same seed always makes the same universe, batch by batch.
@@ -62,6 +63,9 @@
 //     priority goes first, then the older one. Where keys take turns, a run that leaves without having begun uses
 //     none.
 //  16. A resting run changes only through callers and other runs.
+//  17. The history of a run that an SDK decides for has no gaps in its ids and only grows, and the entries always fold
+//     to it. A worker that replays it decides the same again. Each command of an answer has its event, where the
+//     worker has foreseen it. Nothing is told twice. An answer ends the run only if it has heard all.
 //
 // The other ones of type [Invariant] have no number.
 package sim

@@ -227,6 +227,7 @@ func (ch *checker) checkEffect(l *sentMessage, out []sentMessage) {
 		case ch.accounts[l.To] == nil && !ch.refusedChild(l):
 			ch.u.violate(Delivered, l.To, "the request to stop a child run was taken, and the run does not exist")
 		case a == nil || a.model.cancelled || a.model.closing:
+		case a.sdk != nil && a.sdk.fold.Cancelled: // it decides what follows
 		case ch.reopenedInBatch(a): // the run was closed when the request came; then an operator opened it again
 		case a.state.Parent.Close == core.ChildAbandon && ch.toldOfAbandon(a):
 		case a.state.Parent.Close != core.ChildAbandon || !answered(a.state.Parent.Run):
@@ -306,7 +307,8 @@ func (ch *checker) checkCause(f batchEntry, out []sentMessage) {
 			}
 			f.a.children[rec.Step] = rec.Child
 			starts := func(c core.Content) bool { _, ok := c.(core.ChildStart); return ok }
-			if s.live && s.child == rec.Child && !sends(rec.Child, starts) {
+			own := !f.a.sdk.copied(f.a)
+			if own && s.live && s.child == rec.Child && !sends(rec.Child, starts) {
 				ch.u.violate(Delivered, f.a.id, "the child run %s is begun, and the message that starts it is not sent",
 					rec.Child)
 			}

@@ -45,6 +45,7 @@ type runModel struct {
 	op         core.Op
 	reopened   bool
 	begins     bool
+	told       bool // an SDK decides, and an event or its answer is in the entry
 	byTimer    bool // a timer caused at least a part of the entry
 	notByTimer bool // something other than a timer caused at least a part of it
 }
@@ -97,7 +98,7 @@ func (m *runModel) applyEntry(b *checker, a *account, e core.Entry) core.Time {
 	if e.At < m.last {
 		m.fail(Recorded, "an entry of %s follows one of %s", offset(e.At), offset(m.last))
 	}
-	m.last, m.before = e.At, len(m.steps)
+	m.last, m.before, m.told = e.At, len(m.steps), a.sdk.tells(e)
 	for i := range m.steps {
 		m.steps[i].endedNow, m.steps[i].resetNow = false, false
 	}
@@ -123,7 +124,9 @@ func (m *runModel) applyEntry(b *checker, a *account, e core.Entry) core.Time {
 }
 
 func (m *runModel) fail(inv Invariant, format string, args ...any) {
-	m.ch.u.violate(inv, m.a.id, format, args...)
+	if !m.a.sdk.copied(m.a) {
+		m.ch.u.violate(inv, m.a.id, format, args...)
+	}
 }
 
 // checkTimer checks that a timer which fires was due.
@@ -176,6 +179,8 @@ func (m *runModel) apply(rec core.Record) {
 		if rec.Step == core.NoStep {
 			m.warn(rec.Limit)
 		}
+	case core.BodyAnswered, core.StepCancelAsked, core.StepChildBegan:
+		hears(m, rec)
 	case core.RunHooks:
 		m.checkAlone()
 	default:
@@ -254,7 +259,7 @@ func (m *runModel) end(rec core.RunEnded) {
 		if !s.closed && !s.dropped {
 			m.fail(NoHang, "the run ends while step %s is open", m.name(i))
 		}
-		if rec.Phase != core.RunTerminated && (s.live || s.stopping) {
+		if rec.Phase != core.RunTerminated && m.a.sdk == nil && (s.live || s.stopping) {
 			m.fail(OneAttempt, "the run ends while an attempt of step %s is live", m.name(i))
 		}
 	}

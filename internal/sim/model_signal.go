@@ -34,6 +34,9 @@ func (m *runModel) keepEvent(rec core.SignalKept) {
 	switch key := e.name + " " + e.id; {
 	case rec.Taken && rec.Carried && known[key]:
 		return
+	case rec.Taken && m.a.sdk.copied(m.a):
+		known[key] = true
+		return
 	case rec.Carried && len(m.inherited) > 0 && m.inherited[0] == e:
 		m.inherited = m.inherited[1:]
 	case rec.Carried:
@@ -44,18 +47,24 @@ func (m *runModel) keepEvent(rec core.SignalKept) {
 		known[key] = true
 	}
 	m.events = append(m.events, e)
+	if own := m.a.sdk; own != nil {
+		own.heard = append(own.heard, own.fold.Entries)
+	}
 }
 
 // joinChain notes the run's place in its chain. The run must keep the events that the run before left.
 func (m *runModel) joinChain(chain core.Chain) {
 	m.chain = m.a.id
-	if chain.Previous == (core.RunID{}) {
+	if chain.Previous == (core.RunID{}) || m.a.sdk.copied(m.a) {
 		m.ch.events[m.chain] = map[string]bool{}
 		return
 	}
 	m.chain = chain.First
 	if before := m.ch.accounts[chain.Previous]; before != nil && before.model.next == m.a.id {
 		m.inherited = before.model.events
+		if m.a.sdk != nil { // the chain may go on beside that of its first run
+			m.chain = before.model.chain
+		}
 		return
 	}
 	m.fail(Recorded, "the run follows run %s, which does not name it as the next one", short(chain.Previous))

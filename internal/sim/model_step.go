@@ -301,6 +301,9 @@ func (m *runModel) endStep(s *stepModel, i int, rec core.StepEnded) {
 	if s.closed {
 		m.fail(Finished, "step %s ends as %s, and is %s already", m.name(i), rec.Phase, s.phase)
 	}
+	if replaced := m.a.sdk != nil && s.kind == core.KindChild && m.op == core.OpTerminate; replaced {
+		s.live = false // another run goes on with it
+	}
 	if s.live || s.ready {
 		m.fail(EndsOnce, "step %s ends while its attempt is live", m.name(i))
 	}

@@ -25,6 +25,7 @@ type node struct {
 	store   journal.Journal
 	workers *workers
 	host    *host
+	sdk     *sdkHost
 	inbox   []func() // the calls of bodies to the engine, in order
 
 	inFlight    []*journal.Batch // batches that were cut; the first is on its way to the disk
@@ -63,7 +64,7 @@ func newNode(u *universe, s *simPartition, m *machine) *node {
 		n.store = n.reached
 		n.name = fmt.Sprintf("%s as %s", m.id, n.name)
 	}
-	n.workers, n.host = newWorkers(n), newHost(n)
+	n.workers, n.host, n.sdk = newWorkers(n), newHost(n), newSDKHost(n)
 	n.p = engine.NewPartition(n.u.config(n))
 	return n
 }

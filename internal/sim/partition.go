@@ -28,6 +28,9 @@ func (u *universe) partitionOfCall(c engine.Call) *simPartition {
 	if to, ok := c.(*engine.InputCall); ok {
 		return u.partitionOf(to.Run)
 	}
+	if to, ok := c.(*engine.ForkCall); ok {
+		return u.partitions[int(core.KeyOfWorkflowID(to.Fork.WorkflowID))%len(u.partitions)]
+	}
 	home, named, err := engine.Home(&c.(*engine.StartCall).Start, len(u.partitions))
 	if err != nil {
 		u.violate(Recorded, core.RunID{}, "a client's start has no partition: %v", err)

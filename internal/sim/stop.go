@@ -228,7 +228,7 @@ func (m *runModel) outerLimit(s *stepModel) core.Time {
 
 // outlives reports whether a step, and with it its child run, goes on when the run's own limits end.
 func (m *runModel) outlives(step core.StepID) bool {
-	return int(step) < len(m.steps) && m.steps[step].spec.Detached
+	return m.a.sdk != nil || int(step) < len(m.steps) && m.steps[step].spec.Detached
 }
 
 // notAsked reports whether the run is to stop, and its body waits until the work that has to end has ended.

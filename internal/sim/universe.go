@@ -14,6 +14,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 	"github.com/pawl-dev/pawl/internal/kind"
+	"github.com/pawl-dev/pawl/internal/sim/sdk"
+	"github.com/pawl-dev/pawl/internal/temporal/history"
 )
 
 // epoch is the instant at which every universe begins.
@@ -62,6 +64,7 @@ type universe struct {
 	failing   map[string]core.Time // services that fail until then
 	clients   *clients
 	talkers   *talkers
+	sdk       *sdkWorkers
 	operator  *operator
 	crashes   int
 	opens     int // partitions that were opened
@@ -113,6 +116,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	u.failing = failingServices(u)
 	u.poison, u.warned, u.slowReads = newPoison(u), newWarnedRuns(u), newSlowReads(u)
 	u.rest = newResting(u)
+	u.sdk = newSDK(u)
 	u.drawProfile()
 	u.remote, u.way = newRemote(u), newTaskWay(u)
 	u.machines = newMachines(u)
@@ -131,6 +135,7 @@ func newUniverse(seed uint64, opt Options) *universe {
 	u.beginNodes()
 	u.clients.plan()
 	u.talkers.plan()
+	u.sdk.planAll()
 	planGroupLimits(u)
 	if !opt.NoFaults {
 		u.planFaults()
@@ -177,7 +182,9 @@ func (u *universe) drawProfile() {
 	m.instant = pick(newRandom(u.seed, 15), []string{"", "b", "c"})
 	m.lateLoop = pick(u.random, []float64{0, 0.3, 0.8})
 	m.interference = pick(u.random, []float64{0, 0.3, 0.8})
-	m.slots = map[string]int{"a": u.slots(), "b": u.slots(), "c": u.slots(), body.TypeLocal: u.slots()}
+	m.slots = map[string]int{
+		"a": u.slots(), "b": u.slots(), "c": u.slots(), body.TypeLocal: u.slots(), sdk.ActivityType: -1,
+	}
 	m.partitions = pick(u.random, []int{1, 1, 2, 2, 3, 4})
 	m.processes = 1 + u.IntN(3)
 	m.lostHints = pick(u.random, []float64{0, 0.1, 0.5})
@@ -380,6 +387,7 @@ func (u *universe) config(n *node) engine.Config {
 			journal.KindGo:   {Compile: compile, Child: child, Bodies: n.host.bodies},
 		},
 	}
+	cfg.Kinds[history.Kind] = engine.Kind{Compile: sdkKind.Compile, Child: sdkKind.Child, Bodies: n.sdk}
 	if n.process.withoutPrograms && !u.opt.CarryAll {
 		cfg.Kinds[journal.KindGo] = engine.Kind{Compile: withoutProgram}
 	}

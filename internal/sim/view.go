@@ -144,6 +144,7 @@ func (ch *checker) finalRun(a *account) {
 	for i := range rows {
 		ch.checkStep(a, &rows[i])
 	}
+	a.sdk.check(a)
 	attempts := ch.u.disk.Attempts(a.id)
 	n := 0
 	for i := range a.model.steps {

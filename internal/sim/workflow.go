@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/sim/sdk"
 )
 
 // workflows is how many different flows exist for all universes together. A flow follows from its number alone, so
@@ -24,6 +25,7 @@ const workflows = 4096
 type workflow struct {
 	source   journal.Definition
 	program  *program       // nil: a flow
+	sdk      bool           // an SDK decides
 	document *flow.Document // nil: a program
 	compiled *core.Definition
 	err      error
@@ -83,6 +85,9 @@ func workflowName(n int) string { return "w" + strconv.Itoa(n) }
 
 // workflowNamed returns a workflow by the name that child steps use.
 func workflowNamed(name string) (*workflow, error) {
+	if sdk.IsName(name) {
+		return sdkWorkflow(name)
+	}
 	if number, ok := strings.CutPrefix(name, "b"); ok {
 		if n, err := strconv.Atoi(number); err == nil && n >= 0 && n < programs {
 			return programAt(n), nil

@@ -166,6 +166,9 @@ func (s *Frontend) RecordActivityTaskHeartbeat(
 	if err != nil {
 		return nil, serviceerror.NewInvalidArgument(err.Error())
 	}
+	if len(details) > largestUpdate {
+		return nil, serviceerror.NewInvalidArgument("The details exceed the size limit of 2 MiB.")
+	}
 	state, err := s.queues.Beat(ctx, t, details)
 	return &workflowservice.RecordActivityTaskHeartbeatResponse{CancelRequested: state.Cancel}, err
 }

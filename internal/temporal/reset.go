@@ -40,13 +40,14 @@ func (s *Frontend) ResetWorkflowExecution(
 	return nil, err
 }
 
-// base is the run that is reset, and what the new one has of it.
-type base struct {
+// Base is the run that is reset, and what the new one has of it.
+type Base struct {
 	id     core.RunID
 	turn   history.Turn
 	start  *workflowservice.StartWorkflowExecutionRequest
 	chain  core.Chain
-	events []core.SignalReceived // those that came later
+	later  []*history.Event      // those of its own history
+	events []core.SignalReceived // those that came to the runs that have continued it
 	next   core.RunID            // the run that continues it as new; zero: none does
 }
 
@@ -78,64 +79,81 @@ func reset(
 	if err != nil {
 		return id, err
 	}
-	if len(entries) < b.turn.Seen {
-		return id, serviceerror.NewUnavailable("the run cannot be read")
-	}
-	req.Entries = entries[:b.turn.Seen]
-	if err := b.adopt(req.Entries, q); err != nil {
+	if err := b.addLater(ctx, s, q); err != nil {
 		return id, err
+	}
+	if err := b.Fork(&req, entries, q); err != nil {
+		return id, err
+	}
+	return s.engine.Fork(ctx, req)
+}
+
+// Fork completes the request that makes the new run. It names the run that is open already. The entries are those of
+// the base. Errors: the base cannot be reset there.
+func (b *Base) Fork(
+	req *engine.ForkRequest, entries []core.Entry, q *workflowservice.ResetWorkflowExecutionRequest,
+) (err error) {
+	if len(entries) < b.turn.Seen {
+		return serviceerror.NewUnavailable("the run cannot be read")
+	}
+	req.Entries = slices.Clone(entries[:b.turn.Seen])
+	if err := b.adopt(req.Entries, q); err != nil {
+		return err
 	}
 	if req.Input, err = b.forked(q); err != nil {
-		return id, err
+		return err
 	}
 	steps := stepsOf(entries[:b.turn.Seen])
 	req.Input.Told = toldOf(entries[b.turn.Seen:], steps)
 	if b.id == req.Open {
 		req.Keep = len(steps)
 	} else if slices.Contains(steps, openChild) {
-		return id, serviceerror.NewInvalidArgument("WorkflowResetter encountered pending child workflows.")
+		return serviceerror.NewInvalidArgument("WorkflowResetter encountered pending child workflows.")
 	}
-	if err := b.addLater(ctx, s, q); err != nil {
-		return id, err
-	}
-	req.Input.Events = b.events
-	return s.engine.Fork(ctx, req)
+	own, err := reapplied(b.later, b.turn.Started, entries[b.turn.Seen:], q)
+	req.Input.Events = append(own, b.events...)
+	return err
 }
 
 // baseOf looks where a run is to be reset.
 func baseOf(
 	ctx context.Context, s *Frontend, q *workflowservice.ResetWorkflowExecutionRequest,
-) (*base, error) {
+) (*Base, error) {
 	r, err := s.use(ctx, q.WorkflowExecution)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Release()
-	events, _ := r.Fold.Len()
-	if id := q.WorkflowTaskFinishEventId; id <= 1 || id > int64(events) {
+	return NewBase(r.Fold, r.Events(), q)
+}
+
+// NewBase returns the base of a reset of a run of which anybody may see these events. Errors: the request names no
+// workflow task that was answered.
+func NewBase(
+	f *history.Fold, events []*history.Event, q *workflowservice.ResetWorkflowExecutionRequest,
+) (*Base, error) {
+	n, _ := f.Len()
+	if id := q.WorkflowTaskFinishEventId; id <= 1 || id > int64(n) {
 		return nil, serviceerror.NewInvalidArgument(
 			"Workflow task finish ID must be > 1 && <= workflow last event ID.")
 	}
-	turn, ok := r.Fold.TurnAt(q.WorkflowTaskFinishEventId)
+	turn, ok := f.TurnAt(q.WorkflowTaskFinishEventId)
 	if !ok {
 		return nil, serviceerror.NewInvalidArgumentf("Can only reset workflow to event ID in range "+
 			"[WorkflowTaskScheduled +1, WorkflowTaskStarted + 1]: %d", q.WorkflowTaskFinishEventId)
 	}
-	b := &base{id: r.Fold.Run, turn: turn, chain: r.Fold.Created.Chain}
-	b.start = proto.Clone(r.Fold.Start).(*workflowservice.StartWorkflowExecutionRequest)
-	history.SetOrigin(b.start, r.Fold.Origin(), b.chain.Previous)
-	b.chain.First = r.Fold.First()
-	if b.events, err = reapplied(r.Events(), turn.Started, q); err != nil {
-		return nil, err
-	}
-	if r.Fold.Status == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
-		b.next = r.Fold.Next
+	b := &Base{id: f.Run, turn: turn, chain: f.Created.Chain, later: events}
+	b.start = proto.Clone(f.Start).(*workflowservice.StartWorkflowExecutionRequest)
+	history.SetOrigin(b.start, f.Origin(), b.chain.Previous)
+	b.chain.First = f.First()
+	if f.Status == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
+		b.next = f.Next
 	}
 	return b, nil
 }
 
 // adopt makes the first entry that of the new run.
-func (b *base) adopt(entries []core.Entry, q *workflowservice.ResetWorkflowExecutionRequest) error {
+func (b *Base) adopt(entries []core.Entry, q *workflowservice.ResetWorkflowExecutionRequest) error {
 	b.start.RequestId = q.RequestId
 	input, err := proto.Marshal(b.start)
 	if err != nil {
@@ -153,7 +171,7 @@ func (b *base) adopt(entries []core.Entry, q *workflowservice.ResetWorkflowExecu
 }
 
 // forked returns what follows the entries of the other run: the task that is made again has failed.
-func (b *base) forked(q *workflowservice.ResetWorkflowExecutionRequest) (core.Forked, error) {
+func (b *Base) forked(q *workflowservice.ResetWorkflowExecutionRequest) (core.Forked, error) {
 	m := history.Meta{Attempt: 1, Base: b.id.String(), Failed: &workflowservice.RespondWorkflowTaskFailedRequest{
 		Cause: enumspb.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW, Identity: q.Identity,
 		Failure: &failurepb.Failure{
@@ -172,7 +190,7 @@ func (b *base) forked(q *workflowservice.ResetWorkflowExecutionRequest) (core.Fo
 }
 
 // addLater adds the events of the runs that have continued the base as new.
-func (b *base) addLater(
+func (b *Base) addLater(
 	ctx context.Context, s *Frontend, q *workflowservice.ResetWorkflowExecutionRequest,
 ) error {
 	for b.next != (core.RunID{}) {
@@ -183,12 +201,17 @@ func (b *base) addLater(
 		if err != nil {
 			return err
 		}
-		more, err := reapplied(r.Events(), 0, q)
+		run, events := b.next, r.Events()
 		b.next = core.RunID{}
 		if r.Fold.Status == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
 			b.next = r.Fold.Next
 		}
 		r.Release()
+		entries, err := s.engine.Entries(ctx, run, 0)
+		if err != nil {
+			return err
+		}
+		more, err := reapplied(events, 0, entries, q)
 		if err != nil {
 			return err
 		}
@@ -197,9 +220,10 @@ func (b *base) addLater(
 	return nil
 }
 
-// reapplied returns the events of a history behind an event that the new run is to hear of, too.
+// reapplied returns the events of a history behind an event that the new run is to hear of, too. The entries are those
+// that have brought them: they know the ids of requests, so that none has an effect again.
 func reapplied(
-	events []*history.Event, behind int64, q *workflowservice.ResetWorkflowExecutionRequest,
+	events []*history.Event, behind int64, entries []core.Entry, q *workflowservice.ResetWorkflowExecutionRequest,
 ) ([]core.SignalReceived, error) {
 	kind := q.ResetReapplyType
 	without := func(x enumspb.ResetReapplyExcludeType) bool {
@@ -208,9 +232,15 @@ func reapplied(
 	noSignals := without(enumspb.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL)
 	noUpdates := without(enumspb.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE) || kind == enumspb.RESET_REAPPLY_TYPE_SIGNAL
 	var out []core.SignalReceived
+	ids := idsOf(entries)
 	for _, e := range events {
 		if e.EventId <= behind {
 			continue
+		}
+		id := ""
+		if a := e.GetWorkflowExecutionSignaledEventAttributes(); len(ids) > 0 &&
+			(a != nil || e.GetWorkflowExecutionUpdateAdmittedEventAttributes() != nil) {
+			id, ids = ids[0], ids[1:]
 		}
 		var update *updatepb.Request
 		if a := e.GetWorkflowExecutionUpdateAcceptedEventAttributes(); a != nil {
@@ -234,10 +264,23 @@ func reapplied(
 			if err != nil {
 				return nil, serviceerror.NewInvalidArgument(err.Error())
 			}
-			out = append(out, core.SignalReceived{Name: a.SignalName, Payload: payload, Actor: a.Identity})
+			out = append(out, core.SignalReceived{Name: a.SignalName, ID: id, Payload: payload, Actor: a.Identity})
 		}
 	}
 	return out, nil
+}
+
+// idsOf returns the ids of the requests that have brought the events of some entries, in their order.
+func idsOf(entries []core.Entry) []string {
+	var out []string
+	for _, e := range entries {
+		for _, rec := range e.Records {
+			if kept, ok := rec.(core.SignalKept); ok && !kept.Taken {
+				out = append(out, kept.ID)
+			}
+		}
+	}
+	return out
 }
 
 // stepState is what a reset has to know of a step.

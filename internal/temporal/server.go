@@ -91,8 +91,8 @@ func (s *Frontend) answer(
 			resp, err = nil, status.Error(codes.Internal, "the request panicked")
 		}
 	}()
-	if name, is := otherNamespace(req); is {
-		return nil, serviceerror.ToStatus(serviceerror.NewNamespaceNotFound(name)).Err()
+	if err := checkNamespace(req); err != nil {
+		return nil, serviceerror.ToStatus(err).Err()
 	}
 	resp, err = handler(ctx, req)
 	if err == nil {
@@ -104,23 +104,30 @@ func (s *Frontend) answer(
 	return nil, serviceerror.ToStatus(plain(err)).Err()
 }
 
-// otherNamespace reports whether a request is about a namespace that is not served.
-func otherNamespace(req any) (name string, is bool) {
+// checkNamespace refuses a request that is about a namespace which is not served, or about none. Who shows a token need
+// not name one.
+func checkNamespace(req any) error {
 	switch req.(type) {
 	case *workflowservice.DescribeNamespaceRequest, *workflowservice.RegisterNamespaceRequest:
-		return "", false // they say so themselves
+		return nil // they say so themselves
 	}
 	msg, ok := req.(proto.Message)
 	if !ok {
-		return "", false
+		return nil
 	}
 	in := msg.ProtoReflect()
 	field := in.Descriptor().Fields().ByName("namespace")
 	if field == nil {
-		return "", false
+		return nil
 	}
-	name = in.Get(field).String()
-	return name, name != Namespace
+	switch name := in.Get(field).String(); {
+	case name == Namespace, name == "" && in.Descriptor().Fields().ByName("task_token") != nil:
+		return nil
+	case name == "":
+		return serviceerror.NewInvalidArgument("Namespace not set on request.")
+	default:
+		return serviceerror.NewNamespaceNotFound(name)
+	}
 }
 
 // unknown answers a service that is not served.

@@ -50,6 +50,8 @@ func TestTranscripts(t *testing.T) {
 				out.WriteString(b.grown())
 				return out.String()
 			})
+			b.T = t
+			b.writeRuns()
 		})
 	})
 }

@@ -53,6 +53,9 @@ func answerUpdate(
 	}
 }
 
+// largestUpdate bounds an update: its arguments with what is around them.
+const largestUpdate = 2<<20 + 64<<10
+
 // checkUpdate refuses an update that makes no sense. It gives it an id where it has none, and returns the stage that is
 // waited for.
 func checkUpdate(s *Frontend, q *workflowservice.UpdateWorkflowExecutionRequest) (tasks.Stage, error) {
@@ -66,6 +69,8 @@ func checkUpdate(s *Frontend, q *workflowservice.UpdateWorkflowExecutionRequest)
 		wrong = "UpdateName length exceeds limit."
 	case len(q.Request.GetMeta().GetUpdateId()) > maxID:
 		wrong = "UpdateID length exceeds limit."
+	case proto.Size(q.Request) > largestUpdate:
+		wrong = "The update exceeds the size limit of 2 MiB."
 	case q.GetWaitPolicy().GetLifecycleStage() == tasks.Admitted:
 		wrong = "ADMITTED is not a stage that can be waited for."
 	}

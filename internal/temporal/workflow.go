@@ -162,7 +162,7 @@ func (s *Frontend) startAs(
 			return id, false, err
 		}
 	}
-	kept := proto.Clone(q).(*workflowservice.StartWorkflowExecutionRequest)
+	kept := proto.Clone(convert.WithoutOwn(q)).(*workflowservice.StartWorkflowExecutionRequest)
 	kept.Namespace = ""
 	if kept.RetryPolicy != nil {
 		kept.RetryPolicy = convert.FillRetry(kept.RetryPolicy)

@@ -369,7 +369,11 @@ func (t *Trail) saysTolerated(say *phrase) {
 			continue
 		}
 		say.add("; %d of %d items of ", c.failed, max(t.itemsOf(s), c.all)).step(s.Key()).add(" failed")
-		if !c.alike {
+		if first := t.teller.ItemName(c.first); first != "" && c.failed == 1 {
+			say.add(" (item %s)", first)
+		} else if !c.alike && first != "" {
+			say.add(", the first one (item %s)", first)
+		} else if !c.alike {
 			say.add(", the first one")
 		}
 		say.add(": ").failed(c.why)
@@ -395,14 +399,15 @@ func failedBadly(s *core.Step) bool {
 // itemCount counts the items of a group.
 type itemCount struct {
 	all, ended, failed int
-	why                string // the failure of the first item that failed
-	alike              bool   // all items that failed have that one
+	first              core.StepID // the first item that failed
+	why                string      // its failure
+	alike              bool        // all items that failed have that one
 }
 
 // fails counts an item that failed.
-func (c *itemCount) fails(why string) {
+func (c *itemCount) fails(item core.StepID, why string) {
 	if c.failed == 0 {
-		c.why, c.alike = why, true
+		c.first, c.why, c.alike = item, why, true
 	}
 	c.failed++
 	c.alike = c.alike && why == c.why
@@ -426,7 +431,7 @@ func (t *Trail) counted() map[core.StepID]itemCount {
 			c.ended++
 		}
 		if failedBadly(s) {
-			c.fails(sentence(s.Failure))
+			c.fails(s.ID, sentence(s.Failure))
 		}
 		t.counts[group] = c
 	}

@@ -272,7 +272,7 @@ steps:
 	p.says("pages[3] waits for a worker for 0s.")
 	p.pass(time.Second)
 	p.attempt("pages[3]", unavailable)
-	p.says("Succeeded in 1s; 1 of 4 items of pages failed: 503 Service Unavailable.")
+	p.says("Succeeded in 1s; 1 of 4 items of pages failed (item 4): 503 Service Unavailable.")
 }
 
 // TestLives checks that attempts are counted anew after an operator has put a step back to work.

@@ -100,9 +100,8 @@ func (t *Trail) thenOf(say *phrase, s *api.Step, steps []*api.Step) {
 		return
 	}
 	if len(say.parts) > 0 {
-		say.add(" ")
+		say.add(" When it succeeds: ")
 	}
-	say.add("Next when it succeeds: ")
 	saysSteps(say, next)
 	say.add(".")
 }

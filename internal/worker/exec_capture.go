@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -324,21 +326,39 @@ func (c *capture) lastOutput(told bool) string {
 	if line := c.stderr.lastLine(); line != "" {
 		return ": " + line
 	}
-	line := c.stdout.lastLine()
+	line, beats := c.stdout.lastBut(heartbeatLine)
 	switch {
 	case told: // it has a message of its own
 		return ""
 	case line != "":
 		return "; last line on stdout: " + line
+	case beats:
+		return ", without any output but heartbeats"
 	default:
 		return ", without any output"
 	}
 }
 
+// heartbeatLine is how a line begins by which a process says that it goes on. It explains no failure.
+var heartbeatLine = regexp.MustCompile(`^\{\s*"pawl"\s*:\s*\{\s*"heartbeat"`)
+
 // lastLine returns the last line that is not empty, cut to a length that fits a message.
 func (t *tail) lastLine() string {
-	lines := strings.Split(strings.TrimSpace(t.text()), "\n")
-	return Shorten(strings.TrimSpace(lines[len(lines)-1]), 300)
+	line, _ := t.lastBut(nil)
+	return line
+}
+
+// lastBut returns the last line that is not empty and does not match, and whether one that matches came after it.
+func (t *tail) lastBut(not *regexp.Regexp) (line string, skipped bool) {
+	for _, line := range slices.Backward(strings.Split(strings.TrimSpace(t.text()), "\n")) {
+		line = strings.TrimSpace(line)
+		if not != nil && not.MatchString(line) {
+			skipped = true
+		} else if line != "" {
+			return Shorten(line, 300), skipped
+		}
+	}
+	return "", skipped
 }
 
 // streams are the pipes between a process and its capture. Package os/exec could make them, but then a child process

@@ -93,6 +93,14 @@ func TestExecFailures(t *testing.T) {
 			shellOf(`echo one; echo ERROR two; exit 7`), policy.KindError, "exit", 7,
 			"exit code 7; last line on stdout: ERROR two",
 		},
+		"heartbeats": {
+			shellOf(`echo one; echo '{"pawl": {"heartbeat": 3}}'; exit 7`), policy.KindError, "exit", 7,
+			"exit code 7; last line on stdout: one",
+		},
+		"heartbeats only": {
+			shellOf(`echo '{"pawl":{"heartbeat":{}}}'; exit 7`), policy.KindError, "exit", 7,
+			"exit code 7, without any output but heartbeats",
+		},
 		"silent":         {shellOf(`exit 7`), policy.KindError, "exit", 7, "exit code 7, without any output"},
 		"signal":         {shellOf(`kill -SEGV $$`), policy.KindError, "signal", 139, "segmentation fault"},
 		"killed":         {shellOf(`kill -KILL $$`), policy.KindError, "signal", 137, "out of memory"},

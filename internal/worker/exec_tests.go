@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -81,15 +82,15 @@ func (p *ExecPayload) tests() (*api.TestResults, error) {
 		if err != nil {
 			return nil, fmt.Errorf("tests: %s: %w", path, err)
 		}
-		addSuites(results, suites)
+		p.addSuites(results, root, suites)
 	}
 	return results, nil
 }
 
 // addSuites adds the tests of suites, and of those within them.
-func addSuites(to *api.TestResults, suites []junit.Suite) {
+func (p *ExecPayload) addSuites(to *api.TestResults, root *os.Root, suites []junit.Suite) {
 	for _, suite := range suites {
-		addSuites(to, suite.Suites)
+		p.addSuites(to, root, suite.Suites)
 		for _, test := range suite.Tests {
 			to.Total++
 			switch test.Status {
@@ -100,14 +101,14 @@ func addSuites(to *api.TestResults, suites []junit.Suite) {
 			default:
 				to.Failed++
 				if len(to.Failures) < mostFailedTests {
-					to.Failures = append(to.Failures, failedTest(&suite, &test))
+					to.Failures = append(to.Failures, p.failedTest(root, &suite, &test))
 				}
 			}
 		}
 	}
 }
 
-func failedTest(suite *junit.Suite, test *junit.Test) api.FailedTest {
+func (p *ExecPayload) failedTest(root *os.Root, suite *junit.Suite, test *junit.Test) api.FailedTest {
 	f := api.FailedTest{Suite: test.Classname, Name: oneLine(test.Name), Message: oneLine(test.Message)}
 	if f.Suite == "" {
 		f.Suite = suite.Name
@@ -116,9 +117,29 @@ func failedTest(suite *junit.Suite, test *junit.Test) api.FailedTest {
 	if f.Message == "" && test.Error != nil {
 		f.Message = oneLine(test.Error.Error())
 	}
-	f.File = oneLine(test.Properties["file"])
+	f.File = p.source(root, oneLine(test.Properties["file"]))
 	f.Line, _ = strconv.Atoi(test.Properties["line"]) // 0: it is not told
+	f.Seconds = test.Duration.Seconds()
 	return f
+}
+
+// source returns the path of a test's source as CI systems count it, from the folder in which the flow runs. Programs
+// count from the folder of the step, which is put in front, unless the file is found only without that.
+func (p *ExecPayload) source(root *os.Root, file string) string {
+	folder := p.Dir
+	if here, err := os.Getwd(); err == nil && filepath.IsAbs(folder) {
+		if below, err := filepath.Rel(here, folder); err == nil {
+			folder = below
+		}
+	}
+	if file == "" || folder == "" || !filepath.IsLocal(file) || !filepath.IsLocal(folder) {
+		return file
+	}
+	_, within := root.Stat(file)
+	if _, err := os.Stat(file); err == nil && within != nil {
+		return file
+	}
+	return filepath.ToSlash(filepath.Join(folder, file))
 }
 
 // oneLine returns the first line of a text that is not empty, cut to a length that fits a list.

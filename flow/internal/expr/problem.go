@@ -56,8 +56,11 @@ func problemOf(text string, err error) *Problem {
 	switch m := unknownField.FindStringSubmatch(bad.Msg); {
 	case m != nil:
 		known := fieldsOf(m[1])
-		bad.Msg = fmt.Sprintf("it has no %q", m[2])
-		if bad.Hint = nearest.Hint(m[2], known); bad.Hint == "" {
+		bad.Msg = fmt.Sprintf("%s has no %q", ownerOf(text, m[2], bad.Offset), m[2])
+		if bad.Hint = foreignKeys[m[1]+"."+m[2]]; bad.Hint == "" {
+			bad.Hint = nearest.Hint(m[2], known)
+		}
+		if bad.Hint == "" {
 			bad.Hint = "known are " + strings.Join(known, ", ")
 		}
 	case strings.Contains(bad.Msg, "time.Time is not callable"):
@@ -69,6 +72,36 @@ func problemOf(text string, err error) *Problem {
 		bad.Msg = inWords(bad.Msg)
 	}
 	return bad
+}
+
+// foreignKeys are hints for keys that have another name here, by the type and the key.
+var foreignKeys = map[string]string{
+	"Run.status": isPhase, "Run.state": isPhase, "Run.outcome": isPhase, "Run.result": isPhase,
+	"Run.failure": isFailure, "Run.error": isFailure,
+	"Step.status": isPhase, "Step.state": isPhase, "Step.outcome": isPhase, "Step.result": `did you mean "output"?`,
+	"Step.error": `did you mean "failure"?`, "Failure.error": isMessage, "Failure.reason": isMessage,
+	"Failure.text": isMessage,
+}
+
+const (
+	isPhase   = `did you mean "phase"?`
+	isFailure = "hooks have it as failure: write failure?.message"
+	isMessage = `did you mean "message"?`
+)
+
+// ownerOf returns the part of an expression that a key is taken from, which stands at an offset or near it: steps.a in
+// steps.a.status.
+func ownerOf(text, key string, offset int) string {
+	owner, closest := "it", len(text)+1
+	for _, at := range regexp.MustCompile(`([\w.?]*[\w\])'])\??\.`+key+`\b`).FindAllStringSubmatchIndex(text, -1) {
+		if far := max(at[1]-offset, offset-at[1]); far < closest {
+			owner, closest = text[at[2]:at[3]], far
+		}
+	}
+	if strings.ContainsAny(owner[len(owner)-1:], "])'") { // the end of something longer
+		return "it"
+	}
+	return owner
 }
 
 // inWords replaces the library's words for Go's types by those of flow files.

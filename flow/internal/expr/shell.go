@@ -80,7 +80,7 @@ func (c *Compiler) Shell(n *tree.Node, vars Vars) *Template {
 		if bad != nil {
 			return t // reported
 		}
-		if !quoted(p.code.Node()) {
+		if !c.Language.quoted(p.code.Node()) {
 			c.Report(c.Source.Inside(n, part.offset), useQuote,
 				"the shell would run what this expression says")
 			return t
@@ -131,11 +131,14 @@ var plainText = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,=-]*$`)
 
 // quoted reports whether the value of an expression is safe as a word of a shell: it is a number, true or false, a
 // plain constant, or it was quoted.
-func quoted(n ast.Node) bool { return safe(n, quoteName, plainText.MatchString) }
+func (l *Language) quoted(n ast.Node) bool { return l.safe(n, quoteName, plainText.MatchString) }
 
 // safe reports whether the value of an expression is a number, true or false, a constant of a kind, or the result of
 // the function that makes every value safe.
-func safe(n ast.Node, function string, constant func(string) bool) bool {
+func (l *Language) safe(n ast.Node, function string, constant func(string) bool) bool {
+	if l.plain(n) {
+		return true
+	}
 	switch n := n.(type) {
 	case *ast.StringNode:
 		return constant(n.Value)
@@ -143,18 +146,43 @@ func safe(n ast.Node, function string, constant func(string) bool) bool {
 		text, ok := n.Value.(string)
 		return !ok && isPlain(reflect.TypeOf(n.Value)) || ok && constant(text)
 	case *ast.ConditionalNode:
-		return safe(n.Exp1, function, constant) && safe(n.Exp2, function, constant)
+		return l.safe(n.Exp1, function, constant) && l.safe(n.Exp2, function, constant)
+	case *ast.BinaryNode:
+		return n.Operator == "??" && l.safe(n.Left, function, constant) && l.safe(n.Right, function, constant)
 	case *ast.CallNode:
 		callee, ok := n.Callee.(*ast.IdentifierNode)
 		switch {
 		case ok && callee.Value == function:
 			return true
 		case ok && (callee.Value == plusName || callee.Value == textPlusName):
-			return safe(n.Arguments[0], function, constant) && safe(n.Arguments[1], function, constant)
+			return l.safe(n.Arguments[0], function, constant) && l.safe(n.Arguments[1], function, constant)
 		}
 	}
-	return n.Type() != nil && isPlain(n.Type())
+	return false
 }
+
+// plain reports whether the value of an expression is a number, true or false, as its type or the schema of the input
+// says.
+func (l *Language) plain(n ast.Node) bool {
+	if n.Type() != nil && isPlain(n.Type()) {
+		return true
+	}
+	switch n := n.(type) {
+	case *ast.UnaryNode:
+		return l.plain(n.Node)
+	case *ast.BinaryNode:
+		return slices.Contains(arithmetic, n.Operator) && l.plain(n.Left) && l.plain(n.Right)
+	case *ast.MemberNode, *ast.ChainNode:
+		s := (&names{language: l}).shape(n)
+		return s != nil && slices.Contains(plainKinds, s.kind)
+	}
+	return false
+}
+
+var (
+	arithmetic = []string{"+", "-", "*", "/", "%", "**", "^"} // two that may be texts are added by a call; see plusName
+	plainKinds = []string{"integer", "number", "boolean"}
+)
 
 func isPlain(t reflect.Type) bool {
 	switch {

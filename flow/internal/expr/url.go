@@ -54,7 +54,7 @@ func (c *Compiler) URL(n *tree.Node, vars Vars) *Template {
 			t.parts[i].host = true
 		default:
 			p, bad := c.Language.Compile(part.text, vars, false)
-			if bad == nil && !escaped(p.code.Node()) {
+			if bad == nil && !c.Language.escaped(p.code.Node()) {
 				c.Report(c.Source.Inside(n, part.offset), "write ${{ u(…) }}, which escapes it, or give it by query:",
 					"this expression could change the path or the query of the URL")
 			}
@@ -79,6 +79,6 @@ func hostOnly(text string) error {
 }
 
 // escaped reports whether the value of an expression stays within one part of a URL.
-func escaped(n ast.Node) bool {
-	return safe(n, escapeName, func(string) bool { return true }) // a constant is part of the flow
+func (l *Language) escaped(n ast.Node) bool {
+	return l.safe(n, escapeName, func(string) bool { return true }) // a constant is part of the flow
 }

@@ -152,18 +152,19 @@ func (decider) Decide(r *core.Run, _ []core.StepID, now core.Time) []core.Comman
 
 // startOf returns the command that starts a run.
 func startOf(r *core.Run, s *schedule.State, in *schedule.Start) core.Command {
+	target := s.Over(in.Own)
 	labels := map[string]string{schedule.Label: s.Name}
-	for k, v := range s.Labels {
+	for k, v := range target.Labels {
 		labels[k] = v
 	}
 	made, err := core.MakeLabels(labels)
 	if err != nil { // they are checked before they are stored
 		made, _ = core.MakeLabels(map[string]string{schedule.Label: s.Name})
 	}
-	headers, _ := core.MakeHeaders(s.Headers) // these, too
+	headers, _ := core.MakeHeaders(target.Headers) // these, too
 	start := core.RunStart{
 		Definition: mustID(string(s.Definition)), Workflow: s.Workflow, Key: schedule.Prefix + in.WorkflowID,
-		Input: s.Input, From: r.WorkflowID, Notify: in.Notify, Zone: s.Zone, Timeout: in.Timeout,
+		Input: target.Input, From: r.WorkflowID, Notify: in.Notify, Zone: s.Zone, Timeout: in.Timeout,
 		Labels: made, Headers: headers, Actor: in.Actor, Reason: in.Reason, AfterFailure: in.Failed, Top: r.Top(),
 	}
 	if !in.Firing.IsZero() {

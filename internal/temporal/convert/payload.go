@@ -123,7 +123,7 @@ const headerField protowire.Number = 1000
 // Signal returns what is stored of an event: its payloads, with its header behind them. Errors: a text in them is not
 // UTF-8.
 func Signal(input *commonpb.Payloads, header *commonpb.Header) ([]byte, error) {
-	out, err := Bytes(input)
+	out, err := Bytes(WithoutOwn(input))
 	if err != nil || len(header.GetFields()) == 0 {
 		return out, err
 	}
@@ -175,6 +175,32 @@ func WithField(m proto.Message, number protowire.Number, value []byte) {
 	raw := protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), value)
 	m.ProtoReflect().SetUnknown(append(raw, m.ProtoReflect().GetUnknown()...))
 }
+
+// WithoutOwn returns a message that came from outside, without the fields that only this package may add.
+func WithoutOwn[M proto.Message](m M) M {
+	kept, found := []byte(nil), false
+	for rest := []byte(m.ProtoReflect().GetUnknown()); len(rest) > 0; {
+		number, _, n := protowire.ConsumeField(rest)
+		if n < 0 {
+			return m // nothing reads fields behind it
+		}
+		if own := number >= firstOwn && number <= lastOwn; own {
+			found = true
+		} else {
+			kept = append(kept, rest[:n]...)
+		}
+		rest = rest[n:]
+	}
+	if !found {
+		return m
+	}
+	out := proto.Clone(m)
+	out.ProtoReflect().SetUnknown(kept)
+	return out.(M)
+}
+
+// firstOwn to lastOwn are the numbers of the fields, unknown to the protocol, that are used here.
+const firstOwn, lastOwn protowire.Number = 1000, 1099
 
 // updateField is the field, unknown to the protocol, of an event that brings an update.
 const updateField protowire.Number = 1001

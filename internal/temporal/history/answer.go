@@ -16,6 +16,9 @@ func (f *Fold) answered(r core.BodyAnswered) {
 	if err != nil { // a newer version has written it: its commands are not known here
 		m = Meta{Attempt: 1}
 	}
+	if f.due.entry > r.Seen { // the worker was asked before, because of an update
+		f.due.at = r.Began
+	}
 	scheduled := f.settle(r.Seen)
 	if scheduled == nil {
 		f.due.attempt = m.Attempt

@@ -73,6 +73,7 @@ type item struct {
 // due is the workflow task that the run's worker has to be given.
 type due struct {
 	is      bool
+	entry   int // the entry that has made it due
 	after   int // the number of items before its event; hidden: it is told when it is answered
 	at      core.Time
 	attempt int32
@@ -107,10 +108,14 @@ func (f *Fold) Len() (events, size int) {
 
 // News returns the number of the last entry that brought an event which no answer has heard of; zero: none did.
 func (f *Fold) News() int {
-	if len(f.tail) == 0 {
-		return 0
+	last := 0
+	if f.due.is && f.due.after != hidden {
+		last = f.due.entry
 	}
-	return f.tail[len(f.tail)-1].entry
+	if len(f.tail) > 0 {
+		last = max(last, f.tail[len(f.tail)-1].entry)
+	}
+	return last
 }
 
 // Add folds the run's next entry.
@@ -163,7 +168,9 @@ func (f *Fold) tell(it item) {
 }
 
 // need notes that a task is due whose event stands behind some items.
-func (f *Fold) need(after int) { f.due = due{is: true, after: after, at: f.at, attempt: 1} }
+func (f *Fold) need(after int) {
+	f.due = due{is: true, entry: f.Entries, after: after, at: f.at, attempt: 1}
+}
 
 // settle makes final the ids of what a worker knew. It reports the event of its task; nil: that is not told yet.
 func (f *Fold) settle(seen int) (scheduled *Event) {
@@ -231,7 +238,7 @@ func (f *Fold) View(seen int) []*Event {
 	}
 	began := map[*Event]int64{} // the ids of the events of the tail with which something began
 	for i := 0; ; i++ {
-		if f.due.is && f.due.after == i {
+		if f.due.is && f.due.after == i && f.due.entry <= seen {
 			place(f.scheduled())
 		}
 		if i == len(f.tail) || f.tail[i].entry > seen {

@@ -92,7 +92,7 @@ func (f *Fold) record(rec core.Record) {
 		f.created(r)
 	case core.RunStarted:
 		f.begun = true
-		f.need(min(1, len(f.tail)))
+		f.need(len(f.tail))
 	case core.BodyAnswered:
 		f.answered(r)
 	case core.StepOmitted:
@@ -200,7 +200,7 @@ func (f *Fold) stepEnded(s *Begun, r core.StepEnded) {
 	case s.Kind == core.KindSend:
 		sendEnded(f, s, r)
 		return
-	case r.Phase == core.StepCancelled:
+	case r.Phase == core.StepCancelled && r.Reason == policy.ReasonCancelled:
 		return // the worker has cancelled it
 	}
 	e := event(enumspb.EVENT_TYPE_TIMER_FIRED, f.at)

@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,7 +29,6 @@ func bad(cause enumspb.WorkflowTaskFailedCause, format string, args ...any) *bad
 // deciding makes core's commands of an answer. Steps that it begins are known to its later commands: a worker may
 // begin a timer and cancel it in one answer.
 type deciding struct {
-	run   *OfRun
 	fold  *history.Fold
 	next  int64 // the id of the event that the next command becomes
 	out   []core.Command
@@ -44,17 +44,43 @@ func (r *OfRun) commands(
 	q *workflowservice.RespondWorkflowTaskCompletedRequest, l *lease, s *said,
 ) ([]core.Command, *badCommand) {
 	task := r.Fold.Task(l.seen, l.began, l.identity, l.attempt)
-	d := &deciding{
-		run: r, fold: r.Fold, next: task.Started + 2, timer: map[string]string{}, acts: map[string]string{},
-		at: map[int64]string{}, children: map[string]string{},
+	return decide(r.Fold, task.Started, q.Commands, s.becomesEvent)
+}
+
+// Decide returns the commands of an answer for core. The history is what its worker knew, without the event with which
+// the task began; that is the id of this one. Messages become events if told says so. Errors: the first command that
+// makes no sense.
+func Decide(
+	known *history.Fold, started int64, commands []*commandpb.Command, told func(message string) bool,
+) ([]core.Command, error) {
+	out, why := decide(known, started, commands, told)
+	if why != nil {
+		return nil, errors.New(why.text)
 	}
-	for i, c := range q.Commands {
-		if history.Ends(c) && i != len(q.Commands)-1 {
+	return out, nil
+}
+
+func decide(
+	known *history.Fold, started int64, commands []*commandpb.Command, told func(message string) bool,
+) ([]core.Command, *badCommand) {
+	d := &deciding{
+		fold: known, next: started + 2, timer: map[string]string{}, acts: map[string]string{}, at: map[int64]string{},
+		children: map[string]string{},
+	}
+	for i, c := range commands {
+		if want := typeOf(c); c.GetCommandType() != want {
+			return nil, bad(enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNSPECIFIED,
+				"the attributes of a command %s are those of a command %s", c.GetCommandType(), want)
+		}
+		if proto.Size(c) > largestCommand {
+			return nil, bad(causeOf(c.GetCommandType()), "the command exceeds the size limit of 2 MiB")
+		}
+		if history.Ends(c) && i != len(commands)-1 {
 			return nil, bad(enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
 				"commands follow one that ends the run")
 		}
 		if a := c.GetProtocolMessageCommandAttributes(); a != nil {
-			if s.becomesEvent(a.MessageId) {
+			if told(a.MessageId) {
 				d.next++
 			}
 			continue
@@ -106,6 +132,73 @@ func (d *deciding) command(c *commandpb.Command) *badCommand {
 		return d.continueRun(a.ContinueAsNewWorkflowExecutionCommandAttributes)
 	default:
 		return bad(enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNSPECIFIED, "%s is not supported", c.GetCommandType())
+	}
+}
+
+// largestCommand bounds a command: a payload with what is around it.
+const largestCommand = largestAnswer + 64<<10
+
+// causeOf returns what is said of a command of a type that cannot be taken.
+func causeOf(kind enumspb.CommandType) enumspb.WorkflowTaskFailedCause {
+	switch kind {
+	case enumspb.COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK:
+		return enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_SCHEDULE_ACTIVITY_ATTRIBUTES
+	case enumspb.COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION:
+		return enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_START_CHILD_EXECUTION_ATTRIBUTES
+	case enumspb.COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION:
+		return enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_SIGNAL_WORKFLOW_EXECUTION_ATTRIBUTES
+	case enumspb.COMMAND_TYPE_RECORD_MARKER:
+		return enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_RECORD_MARKER_ATTRIBUTES
+	case enumspb.COMMAND_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES:
+		return enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_SEARCH_ATTRIBUTES
+	case enumspb.COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION:
+		return enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_COMPLETE_WORKFLOW_EXECUTION_ATTRIBUTES
+	case enumspb.COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION:
+		return enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_FAIL_WORKFLOW_EXECUTION_ATTRIBUTES
+	case enumspb.COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION:
+		return enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_CANCEL_WORKFLOW_EXECUTION_ATTRIBUTES
+	case enumspb.COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION:
+		return enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_CONTINUE_AS_NEW_ATTRIBUTES
+	default:
+		return enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNSPECIFIED
+	}
+}
+
+// typeOf returns the type of the command that has such attributes.
+func typeOf(c *commandpb.Command) enumspb.CommandType {
+	switch c.GetAttributes().(type) {
+	case *commandpb.Command_ScheduleActivityTaskCommandAttributes:
+		return enumspb.COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK
+	case *commandpb.Command_RequestCancelActivityTaskCommandAttributes:
+		return enumspb.COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK
+	case *commandpb.Command_StartTimerCommandAttributes:
+		return enumspb.COMMAND_TYPE_START_TIMER
+	case *commandpb.Command_CancelTimerCommandAttributes:
+		return enumspb.COMMAND_TYPE_CANCEL_TIMER
+	case *commandpb.Command_StartChildWorkflowExecutionCommandAttributes:
+		return enumspb.COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION
+	case *commandpb.Command_SignalExternalWorkflowExecutionCommandAttributes:
+		return enumspb.COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION
+	case *commandpb.Command_RequestCancelExternalWorkflowExecutionCommandAttributes:
+		return enumspb.COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION
+	case *commandpb.Command_RecordMarkerCommandAttributes:
+		return enumspb.COMMAND_TYPE_RECORD_MARKER
+	case *commandpb.Command_UpsertWorkflowSearchAttributesCommandAttributes:
+		return enumspb.COMMAND_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES
+	case *commandpb.Command_ModifyWorkflowPropertiesCommandAttributes:
+		return enumspb.COMMAND_TYPE_MODIFY_WORKFLOW_PROPERTIES
+	case *commandpb.Command_CompleteWorkflowExecutionCommandAttributes:
+		return enumspb.COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION
+	case *commandpb.Command_FailWorkflowExecutionCommandAttributes:
+		return enumspb.COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION
+	case *commandpb.Command_CancelWorkflowExecutionCommandAttributes:
+		return enumspb.COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION
+	case *commandpb.Command_ContinueAsNewWorkflowExecutionCommandAttributes:
+		return enumspb.COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION
+	case *commandpb.Command_ProtocolMessageCommandAttributes:
+		return enumspb.COMMAND_TYPE_PROTOCOL_MESSAGE
+	default: // one that is not known here is refused by its type
+		return c.GetCommandType()
 	}
 }
 

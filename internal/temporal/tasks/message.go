@@ -27,6 +27,9 @@ func (r *OfRun) said(q *workflowservice.RespondWorkflowTaskCompletedRequest) (*s
 		rejected: map[*update]*updatepb.Outcome{}, byID: map[string]*protocolpb.Message{}, accepted: map[string]bool{},
 	}
 	for _, m := range q.Messages {
+		if proto.Size(m) > largestCommand {
+			return nil, bad(causeUpdate, "the message %q exceeds the size limit of 2 MiB", m.GetId())
+		}
 		if s.byID[m.GetId()] != nil {
 			return nil, bad(causeUpdate, "two messages have the id %q", m.GetId())
 		}

@@ -16,7 +16,7 @@ type View struct {
 	Runs     []*api.Run          // the followed runs, the oldest first
 	Children map[string]*api.Run // their known child runs, by run id
 	Stalled  string              // why the engine takes no work; "": it does
-	Others   int                 // open runs in the same database that rest meanwhile
+	Others   Others              // open runs in the same database that rest meanwhile
 	Printed  map[StepOf]string   // the last line that each running step printed
 	Question screen.Line         // the question that the person is asked
 	Note     string              // more to say
@@ -45,10 +45,39 @@ type row struct {
 	line  screen.Line
 }
 
-// Resting formats the number of other runs of the database that nobody carries on.
-func Resting(others int) string {
-	return fmt.Sprintf("%s in this database %s not being executed (pawl resume)",
-		plural(others, "other open run"), verb(others, "is", "are"))
+// Others is what else is open in the database, which nobody carries on.
+type Others struct {
+	Runs      int
+	Schedules []string // their names
+}
+
+// Empty reports whether there is nothing else.
+func (o Others) Empty() bool { return o.Runs == 0 && len(o.Schedules) == 0 }
+
+// mostNamed is how many schedules are named.
+const mostNamed = 3
+
+// String formats what nobody carries on, and what carries it on.
+func (o Others) String() string {
+	var parts []string
+	if o.Runs > 0 {
+		parts = append(parts, fmt.Sprintf("%s in this database %s not being executed (pawl resume)",
+			plural(o.Runs, "other open run"), verb(o.Runs, "is", "are")))
+	}
+	switch n := len(o.Schedules); {
+	case n == 1:
+		name := screen.Clean(o.Schedules[0])
+		parts = append(parts, fmt.Sprintf("schedule %s is not carried, and starts nothing (pawl resume %[1]s, or a "+
+			"server)", name))
+	case n > 1:
+		names := screen.Clean(strings.Join(o.Schedules[:min(n, mostNamed)], ", "))
+		if n > mostNamed {
+			names += fmt.Sprintf(" and %d more", n-mostNamed)
+		}
+		parts = append(parts, fmt.Sprintf("schedules %s are not carried, and start nothing (pawl resume NAME, or a "+
+			"server)", names))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // Frame draws the view, at most width cells wide and height lines high; height 0 is unbounded.
@@ -59,8 +88,8 @@ func Frame(v View, now api.Time, width, height int) []screen.Line {
 			screen.Line{}.Add(screen.Warn, "  what was recorded is kept, attempts that end meanwhile may run again; "+
 				"it goes on when there is room"))
 	}
-	if v.Others > 0 {
-		foot = append(foot, screen.Line{}.Add(screen.Dim, "  "+Resting(v.Others)))
+	if !v.Others.Empty() {
+		foot = append(foot, screen.Line{}.Add(screen.Dim, "  "+v.Others.String()))
 	}
 	if v.Note != "" {
 		foot = append(foot, screen.Line{}.Add(screen.Dim, "  "+v.Note))
@@ -263,7 +292,7 @@ func (d *drawing) header(r *api.Run) {
 		line = line.Add(screen.Plain, " "+screen.Clock(d.now.Sub(r.CreatedAt)))
 	}
 	if total := len(r.Plan); total > 0 {
-		line = line.Add(screen.Dim, fmt.Sprintf("  %d of %s done", closedSteps(r), plural(total, "step")))
+		line = line.Add(screen.Dim, "  "+progress(r, total))
 	}
 	if r.Attempt > 1 {
 		line = line.Add(screen.Warn, fmt.Sprintf("  run %d of its chain", r.Attempt))
@@ -288,18 +317,30 @@ func goOn(r *api.Run) string {
 	return "pawl resume " + Short(r.Run)
 }
 
-func closedSteps(r *api.Run) int {
+// progress describes how many of the planned steps have ended, and how those ended that did not succeed.
+func progress(r *api.Run, total int) string {
 	planned := make(map[string]bool, len(r.Plan))
 	for _, p := range r.Plan {
 		planned[p.Name] = true
 	}
-	n := 0
+	closed, ends := 0, map[api.StepPhase]int{}
 	for _, s := range r.Steps {
 		if s.Item == nil && !s.Superseded && s.Phase.Closed() && planned[s.Step] {
-			n++
+			closed++
+			ends[s.Phase]++
 		}
 	}
-	return n
+	text := fmt.Sprintf("%d of %s ", closed, plural(total, "step"))
+	if ends[api.StepSucceeded] == closed {
+		return text + "done"
+	}
+	var parts []string
+	for _, p := range []api.StepPhase{api.StepFailed, api.StepTimedOut, api.StepCancelled, api.StepSkipped} {
+		if n := ends[p]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, words(string(p))))
+		}
+	}
+	return text + "ended: " + strings.Join(parts, ", ")
 }
 
 // runPhase returns the run's phase in words, and the end that it is heading for.

@@ -158,7 +158,7 @@ func TestFrame(t *testing.T) {
 		{"middle-40", 40, 0, func(t *testing.T) (*player, View) { return middle(t), View{} }},
 		{"low", 80, 12, func(t *testing.T) (*player, View) { return middle(t), View{} }},
 		{"stalled", 80, 14, func(t *testing.T) (*player, View) {
-			return middle(t), View{Stalled: "no space left on the storage", Others: 3}
+			return middle(t), View{Stalled: "no space left on the storage", Others: Others{Runs: 3}}
 		}},
 		{"question", 80, 14, func(t *testing.T) (*player, View) {
 			return middle(t), View{Question: screen.T("Stop?"), Note: "a note"}

@@ -48,9 +48,24 @@ func Show(r *api.Run, now api.Time, width int, how Showing) []screen.Line {
 // maxShownItems is how many items of each kind are shown with their attempts.
 const maxShownItems = 20
 
+// maxShownKept is how many items are shown one by one that a rerun keeps: more are counted.
+const maxShownKept = 5
+
 func (d *drawing) shownItems(r *api.Run, items []*api.Step, name int, all bool) {
-	drawn := map[class]int{}
+	unchanged := func(it *api.Step) bool { return it.Kept && it.Phase == api.StepSucceeded }
+	drawn, kept := map[class]int{}, 0
 	for _, it := range items {
+		if unchanged(it) {
+			kept++
+		}
+	}
+	if all || kept <= maxShownKept {
+		kept = 0
+	}
+	for _, it := range items {
+		if kept > 0 && unchanged(it) {
+			continue
+		}
 		c := classOf(it)
 		if drawn[c]++; all || drawn[c] <= maxShownItems {
 			d.shown(r, it, nil, name, 1)
@@ -61,6 +76,9 @@ func (d *drawing) shownItems(r *api.Run, items []*api.Step, name int, all bool) 
 		if n := drawn[c] - maxShownItems; n > 0 && !all {
 			left += ", " + fmt.Sprintf(leftOut[c], n)
 		}
+	}
+	if kept > 0 {
+		left += fmt.Sprintf(", %d of %s %s", kept, plural(len(items), "item"), Kept)
 	}
 	if left != "" {
 		d.add(head, indent(1).Add(screen.Dim, "… "+left[2:]+" (--all)"))
@@ -244,6 +262,7 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 			d.deadline(l, depth+2)
 		}
 	}
+	d.signs(s, depth+1)
 	if !s.Phase.Closed() {
 		if bar := d.stepBar(s, depth); bar != nil {
 			d.add(head, bar)
@@ -259,6 +278,33 @@ func (d *drawing) shown(r *api.Run, s *api.Step, items []*api.Step, name, depth 
 	d.tests(s, depth+1)
 	if out := api.Result(s); out != nil && !is(s, api.KindGroup) {
 		d.add(head, indent(depth+1).Add(screen.Dim, "output "+d.value(out)))
+	}
+}
+
+// signs draws when an attempt that runs gave its last heartbeat, and which limits end it without a sign of life.
+func (d *drawing) signs(s *api.Step, depth int) {
+	if s.Phase.Closed() || s.StartedAt == 0 || len(s.Attempts) == 0 {
+		return
+	}
+	var parts []string
+	if beats := s.Attempts[len(s.Attempts)-1].Heartbeats; len(beats) > 0 {
+		parts = append(parts, "last heartbeat "+screen.For(d.now.Sub(beats[len(beats)-1]))+" ago")
+	}
+	for _, e := range s.Ends {
+		if !e.Renewed {
+			continue
+		}
+		text := "attempt ended by " + screen.Clean(e.Text)
+		if e.At != 0 {
+			text += " " + (&api.Part{At: e.At, Form: api.FormIn}).Reads(d.now, screen.Left)
+		}
+		if e.Origin != "" {
+			text += " (" + origin(e.Origin) + ")"
+		}
+		parts = append(parts, text)
+	}
+	if len(parts) > 0 {
+		d.add(head, indent(depth).Add(screen.Dim, strings.Join(parts, "; ")))
 	}
 }
 

@@ -153,19 +153,39 @@ func (d *drawing) ended(s *api.Step) screen.Line {
 	case s.Phase == api.StepSkipped:
 		return line.Add(screen.Dim, "skipped: "+screen.Clean(s.Why))
 	case s.Kept:
-		return line.Add(screen.Dim, "kept from an earlier run")
+		return line.Add(screen.Dim, Kept)
 	case s.Phase != api.StepSucceeded:
 		_, style := mark(s)
 		line = line.Add(style, words(string(s.Phase))).Add(screen.Plain, "  ")
 	}
 	line = line.Add(screen.Plain, took)
 	if n > 1 || (n == 1 && s.Phase != api.StepSucceeded) {
-		line = line.Add(screen.Dim, "  "+plural(n, "attempt"))
+		line = line.Add(screen.Dim, "  "+Attempts(n, LostOf(s)))
 	}
 	if s.Stopping && n > 0 {
 		line = line.Add(screen.Warn, "  asked to stop "+screen.For(d.now.Sub(s.Attempts[n-1].EndedAt))+" ago")
 	}
 	return line
+}
+
+// Attempts formats a number of attempts, with those that were lost with their worker: 3 attempts (1 lost).
+func Attempts(n, lost int) string {
+	text := plural(n, "attempt")
+	if lost > 0 {
+		text += fmt.Sprintf(" (%d lost)", lost)
+	}
+	return text
+}
+
+// LostOf returns how many attempts of a step were lost with their worker.
+func LostOf(s *api.Step) int {
+	lost := 0
+	for i := range s.Attempts {
+		if s.Attempts[i].Outcome == policy.KindLost.String() {
+			lost++
+		}
+	}
+	return lost
 }
 
 // barWidth is the width of a bar.

@@ -40,6 +40,9 @@ func Moved(m api.Move) string {
 	return name + " " + Local(m.At)
 }
 
+// Kept is why a step has a result although it did not run: its run repeats only a part of an earlier one.
+const Kept = "kept from an earlier run"
+
 // Plain formats an event as one line. Its columns are a contract: seconds since the run was created, type, step,
 // text.
 func Plain(e api.Event) string {

@@ -23,3 +23,14 @@ func TestHeldUntil(t *testing.T) {
 		t.Errorf("held until something ends: %q", text)
 	}
 }
+
+// TestAttempts checks that lost attempts, which use up none of the policy's, are told apart.
+func TestAttempts(t *testing.T) {
+	s := &api.Step{Attempts: []api.Attempt{{Outcome: "lost"}, {Outcome: "error"}, {Outcome: "succeeded"}}}
+	if have := Attempts(len(s.Attempts), LostOf(s)); have != "3 attempts (1 lost)" {
+		t.Error(have)
+	}
+	if have := Attempts(1, 0); have != "1 attempt" {
+		t.Error(have)
+	}
+}

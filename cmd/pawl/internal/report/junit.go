@@ -26,6 +26,8 @@ type testCase struct {
 	XMLName   xml.Name `xml:"testcase"`
 	Class     string   `xml:"classname,attr"`
 	Name      string   `xml:"name,attr"`
+	File      string   `xml:"file,attr,omitempty"`
+	Line      int      `xml:"line,attr,omitempty"`
 	Time      string   `xml:"time,attr"`
 	Failure   *finding `xml:"failure"`
 	Skipped   *finding `xml:"skipped"`
@@ -46,11 +48,7 @@ func WriteJUnit(w io.Writer, r *api.Run, now api.Time) error {
 		end = now
 	}
 	s.Time = seconds(end.Sub(r.CreatedAt))
-	for _, step := range r.Steps {
-		value := step.Kind == "" && step.Item != nil // an item of a loop
-		if step.Superseded || value || step.Kind == api.KindGroup && step.Items > 0 {
-			continue // the items of a step with forEach represent it
-		}
+	for _, step := range Rows(r) {
 		c := caseOf(r, step, now)
 		s.Tests++
 		switch {
@@ -65,10 +63,19 @@ func WriteJUnit(w io.Writer, r *api.Run, now api.Time) error {
 				s.Tests++
 				s.Failures++
 				s.Cases = append(s.Cases, testCase{
-					Class: c.Name + " " + f.Suite, Name: f.Name, Time: "0", Failure: &finding{Message: f.Message},
+					Class: c.Name + " " + f.Suite, Name: f.Name, File: f.File, Line: f.Line,
+					Time: fmt.Sprintf("%.3f", f.Seconds), Failure: &finding{Message: f.Message},
 				})
 			}
 		}
+	}
+	names, why := NotBegun(r)
+	for _, name := range names {
+		s.Tests++
+		s.Skipped++
+		s.Cases = append(s.Cases, testCase{
+			Class: r.Workflow, Name: name, Time: seconds(0), Skipped: &finding{Message: why},
+		})
 	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
