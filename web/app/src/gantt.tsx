@@ -145,7 +145,8 @@ function Scale({ axis, cut, names, ended, zoom }: { axis: Axis; cut: Piece[]; na
   const free = (x: number) => x < axis.width - 44 && !cut.some((p) => Math.abs(p.x + p.width / 2 - x - 24) < 50);
   const labels = useMemo(() => { // none is below the word for the present
     const present = ended ? -Infinity : place(axis, now.peek());
-    return marked(axis, 72).filter((t) => Math.abs(t.x + 24 - present) > 48 && (t.x === 0 || free(t.x)));
+    const begin = instant(axis.from, utc.value).length * 6.5; // the first one may have a date
+    return marked(axis, 72).filter((t) => Math.abs(t.x + 24 - present) > 48 && (t.x === 0 || t.x > begin && free(t.x)));
   }, [axis, cut, ended]);
   const range = useRange(box, (a, b) => { if (b - a > 4) zoom.to((a - names) / zoom.by, (b - names) / zoom.by); });
   return (
