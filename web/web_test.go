@@ -74,7 +74,7 @@ func TestSizes(t *testing.T) {
 			next = append(next, m[1]+m[2])
 		}
 	}
-	if len(seen) < 4 || first > mostAtFirst { // the page, its style, its script and a part of that
+	if len(seen) < 3 || first > mostAtFirst { // the page, its style and its script
 		t.Errorf("%d files are needed at first, with %d bytes; at most %d are wanted", len(seen), first, mostAtFirst)
 	}
 	t.Logf("%d bytes at first, %d in all", first, sum)

@@ -95,7 +95,7 @@ steps:
 			"steps:\n  - {name: work, noop: {}}\n",
 		does: []answer{{saidAt, "Waits in the queue heavy for 5m"}, {headAt, "Held"}},
 		ends: []answer{{firstEnd, "execution 1h"}, {firstEnd, "in 55m"}},
-		why:  []answer{{saidAt, "its concurrency is used up; it is the next one."}},
+		why:  []answer{{saidAt, "its concurrency is used up by first; it is the next one."}},
 		next: []answer{{thenAt, "It begins when a run of that queue has ended."}, {rowsAt, "work"}},
 	},
 	{

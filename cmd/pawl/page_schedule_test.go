@@ -54,6 +54,31 @@ func TestPageSchedules(t *testing.T) {
 	l.sees(".week .firing.missed", "1 missed (skipped)")
 	l.pictures("week")
 	l.does("as before", chromedp.EmulateViewport(1200, 1000))
+
+	// Who draws over the days of a schedule makes up for what has no run there.
+	at, err := chromedp.Run(l.ctx, chromedp.Evaluate[[]float64](`(() => {
+		const b = [1, 3].map((i) => document.querySelector(".week tbody tr").children[i].getBoundingClientRect());
+		return [b[0].left + 2, b[1].right - 2, b[0].top + 2]; })()`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.does("draw over three days", chromedp.MouseEvent("mousePressed", at[0], at[2], chromedp.ButtonLeft),
+		chromedp.MouseEvent("mouseMoved", at[1], at[2], chromedp.ButtonLeft))
+	l.counts(".week .tl-range", 1)
+	l.does("let go", chromedp.MouseEvent("mouseReleased", at[1], at[2], chromedp.ButtonLeft))
+	l.sees("dialog", "Backfill nightly")
+	l.waits(`document.querySelector("dialog .problem") !== null || document.querySelector(".preview b") !== null`)
+	l.evaluates(`document.querySelector("dialog .problem")?.textContent ?? ""`, "")
+	l.sees("dialog .preview", "3 firings in this span.")
+	l.shot("backfill")
+	l.press("Start runs")
+	l.sees(".toast", "Firings of nightly to make up for: 3")
+	l.press("Backfill…")
+	l.sees("dialog .preview", "1 firing in this span.")
+	l.fill("dialog input", "yesterday")
+	l.sees("dialog .problem", "yesterday")
+	l.press("Back")
+	do("time", "move", "--by", "1h") // the run of the firing that was taken out has ended then
 	l.counts(".calendar .firing.succeeded", 25)
 	l.counts(".calendar .firing.failed", 1)
 	l.counts(".calendar td .firing.missed", 4)

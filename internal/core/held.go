@@ -84,6 +84,24 @@ func (h Held) Why() string {
 	return "held by " + h.Place() + ": " + why
 }
 
+// Line is how a run stands in the line of its queue.
+type Line struct {
+	Ahead   SomeRuns // the runs that begin before it
+	Holders SomeRuns // those that have the places it waits for; none: it waits for something else
+}
+
+// SomeRuns are runs, of which the first ones are named.
+type SomeRuns struct {
+	N     int
+	Named []NamedRun
+}
+
+// NamedRun is a run with the name that its caller chose, or none.
+type NamedRun struct {
+	Run        RunID
+	WorkflowID string
+}
+
 // ShareKey returns the key under which limits for each key count the step's attempts.
 func (s *Step) ShareKey() string {
 	switch {

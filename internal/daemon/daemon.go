@@ -98,7 +98,7 @@ func New(cfg Config) (*Daemon, error) {
 		})
 	}
 	d.embedded.KnowWorkers(d.hasNoWorker, d.waitsForSomebody)
-	d.embedded.KnowPlaces(d.engine.Ahead)
+	d.embedded.KnowLines(d.engine.Line)
 	d.svc = d.embedded
 	d.route()
 	return d, nil

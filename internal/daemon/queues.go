@@ -106,11 +106,20 @@ func limitUse(u *limit.Use) api.LimitUse {
 	return out
 }
 
+// counted writes a number with the words for one and for others.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		many = one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 // saysUse says how something with limits stands.
 func saysUse(u *api.LimitUse) api.Saying {
-	what := map[string]string{
-		api.LimitedRuns: "runs", api.LimitedQueue: "attempts", api.LimitedService: "attempts",
-	}[u.Kind]
+	one, many := "attempt waits", "attempts wait"
+	if u.Kind == api.LimitedRuns {
+		one, many = "run waits", "runs wait"
+	}
 	var parts []api.Part
 	add := func(p api.Part) { parts = append(parts, p) }
 	switch b := u.Breaker; {
@@ -125,10 +134,10 @@ func saysUse(u *api.LimitUse) api.Saying {
 		add(api.Part{Text: "It has room"})
 	}
 	if u.Breaker != nil && u.Breaker.Open && u.Breaker.Probes > 0 {
-		add(api.Part{Text: fmt.Sprintf("; %d probes have failed", u.Breaker.Probes)})
+		add(api.Part{Text: "; " + counted(u.Breaker.Probes, "probe has failed", "probes have failed")})
 	}
 	if u.Waiting > 0 {
-		add(api.Part{Text: fmt.Sprintf("; %d %s wait", u.Waiting, what)})
+		add(api.Part{Text: "; " + counted(u.Waiting, one, many)})
 	}
 	add(api.Part{Text: "."})
 	out := api.Saying{Parts: parts}

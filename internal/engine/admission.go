@@ -125,7 +125,7 @@ func (a *admissions) newTicket(r *run) *limit.Ticket {
 	t := &limit.Ticket{
 		Token: core.Token{Run: r.id(), Step: core.NoStep}, Client: a.client,
 		Queue: in.Queue.Name, Type: admissionTask,
-		Priority: in.Queue.Priority, Order: uint64(max(in.Entered, 1)),
+		Priority: in.Queue.Priority, Order: uint64(max(in.Entered, 1)), Name: r.state.WorkflowID,
 	}
 	a.tickets[r.id()] = t
 	a.limiter.Add(t, in.Queue.Key, bounds, core.Held{}, 0, a.now)

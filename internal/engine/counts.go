@@ -51,29 +51,29 @@ func (c *QueuesCall) do(p *Partition) {
 	p.pipeline.reply(c)
 }
 
-// Ahead returns how many runs begin before one that waits in its queue, as the line stands; false: it waits in none.
-func (e *Engine) Ahead(ctx context.Context, id core.RunID) (ahead int, waits bool) {
-	ctx, cancel := context.WithTimeout(ctx, aheadWithin)
+// Line returns how a run stands in the line of its queue; false: it waits in none.
+func (e *Engine) Line(ctx context.Context, id core.RunID) (line core.Line, waits bool) {
+	ctx, cancel := context.WithTimeout(ctx, lineWithin)
 	defer cancel()
-	c := &AheadCall{run: id}
+	c := &LineCall{run: id}
 	if err := e.of(id).ask(ctx, c); err != nil || c.Answer == nil {
-		return 0, false
+		return core.Line{}, false
 	}
-	return e.cfg.Matcher.Limiter().Ahead(c.Answer)
+	return e.cfg.Matcher.Limiter().Line(c.Answer)
 }
 
-// aheadWithin is how long somebody waits for the place of a run in its queue.
-const aheadWithin = time.Second
+// lineWithin is how long somebody waits for the place of a run in its queue.
+const lineWithin = time.Second
 
-// AheadCall asks for the ticket with which a run waits in its queue.
-type AheadCall struct {
+// LineCall asks for the ticket with which a run waits in its queue.
+type LineCall struct {
 	repeating[*limit.Ticket]
 	run core.RunID
 }
 
-func (*AheadCall) op() string { return "read" }
+func (*LineCall) op() string { return "read" }
 
-func (c *AheadCall) do(p *Partition) {
+func (c *LineCall) do(p *Partition) {
 	c.Answer = p.admissions.tickets[c.run]
 	p.pipeline.reply(c)
 }

@@ -54,6 +54,7 @@ type caller struct {
 	// unchecked: the token is known, and the storage could not be asked whether it still counts.
 	unchecked bool
 
+	shows bool // the request has a token, whether it counts or not
 	local bool // a command on the server's machine, through the socket beside the database
 	node  bool // another node of the cluster, which has asked its own caller for a token
 	from  string
@@ -107,6 +108,7 @@ func (s *Server) admit(r *http.Request, pattern string) (*http.Request, *httpapi
 	asked, stated := s.roles[pattern]
 	addr, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	c.node = r.Context().Value(nodeKey{}) != nil
+	c.shows = s.desk.shown(r) != ""
 	switch c.local = c.node || addr != nil && addr.Network() == "unix"; {
 	case c.local, asked == Anyone:
 		return r.WithContext(context.WithValue(r.Context(), callerKey{}, c)), nil

@@ -83,11 +83,15 @@ func (s *Server) run(ctx context.Context, name string, after int, wait time.Dura
 	return s.cfg.Service.Run(ctx, r.Run)
 }
 
-// runWaits is the type of the event that nothing in a run executes any longer. It changes no step.
-const runWaits = "run.waiting"
+// ofOpenSteps are the types of events of a run that change nothing of its steps, or of those alone that have not ended.
+var ofOpenSteps = map[string]bool{
+	"run.waiting": true, "run.held": true, "run.paused": true, "run.resumed": true, "run.deadline_warning": true,
+	"operation.pause": true, "operation.resume": true, "operation.extend": true,
+	"event.received": true, "state.published": true, "update.accepted": true, "update.answered": true,
+}
 
 // changedSince returns of a run what may have changed since an event: the open steps, and those to which something has
-// happened. It returns the whole run where something has happened to the run itself, since that may concern any step.
+// happened. It returns the whole run where something has happened to the run itself that may concern any step.
 func changedSince(ctx context.Context, service api.Reader, r, shown *api.Run, after int) (*api.Run, error) {
 	if after > r.Events {
 		return shown, nil // the caller has seen another run
@@ -95,7 +99,7 @@ func changedSince(ctx context.Context, service api.Reader, r, shown *api.Run, af
 	steps, whole := map[string]bool{}, false
 	if after < r.Events {
 		err := service.Watch(ctx, r.Run, after, func(e api.Event) error {
-			steps[e.Step], whole = true, whole || e.Step == "" && e.Type != runWaits
+			steps[e.Step], whole = true, whole || e.Step == "" && !ofOpenSteps[e.Type]
 			if whole || e.Seq >= r.Events {
 				return errBegun
 			}

@@ -154,8 +154,16 @@ func TestChangedSteps(t *testing.T) {
 		if err := b.client.Operate(t.Context(), st.Run, op); err != nil {
 			t.Fatal(err)
 		}
-		if r, steps := ask(first.Events); r.Partial || steps != all {
-			t.Errorf("after a pause: %s (partial: %t)", steps, r.Partial)
+		paused, steps := ask(r.Events)
+		if !paused.Partial || steps != "approval " {
+			t.Errorf("after a pause: %s (partial: %t)", steps, paused.Partial)
+		}
+		op = api.Operation{Operation: api.OpCancel}
+		if err := b.client.Operate(t.Context(), st.Run, op); err != nil {
+			t.Fatal(err)
+		}
+		if r, steps := ask(paused.Events); r.Partial || !strings.HasPrefix(steps, all) {
+			t.Errorf("after a cancellation: %s (partial: %t)", steps, r.Partial)
 		}
 	})
 }

@@ -149,8 +149,10 @@ func (s *Server) otherRoutes(a huma.API) {
 			return body(health{"ok"}, s.ready(ctx))
 		})
 	huma.Register(a, route(Anyone, "GET", "/version", "getVersion", "server", "Tell which version this is"),
-		func(context.Context, *struct{}) (*answered[version], error) {
+		func(ctx context.Context, _ *struct{}) (*answered[version], error) {
 			v := version{Version: s.cfg.Version, Stands: s.cfg.Clock != nil}
+			c := callerOf(ctx)
+			v.Asks = s.cfg.Access != nil && c != nil && !c.local && !c.shows
 			if s.desk != nil {
 				v.SignIn = s.desk.issuer.Name()
 			}
@@ -166,5 +168,6 @@ type version struct {
 	Version string `json:"version"`
 	// Stands: the clock of the runs is moved by hand.
 	Stands bool   `json:"clockStands" doc:"The clock of the runs stands until somebody moves it; see /clock."`
+	Asks   bool   `json:"asksForToken" doc:"Other requests need a token, and this one has shown none."`
 	SignIn string `json:"signIn,omitempty" doc:"The issuer at which people sign in, at /login."`
 }

@@ -36,9 +36,8 @@ func (s *Embedded) KnowWorkers(
 	s.unserved, s.waits = unserved, waits
 }
 
-// KnowPlaces tells the service how many runs begin before one that waits in its queue. Call it before the first
-// request.
-func (s *Embedded) KnowPlaces(ahead func(context.Context, core.RunID) (int, bool)) { s.ahead = ahead }
+// KnowLines tells the service how runs stand in the lines of their queues. Call it before the first request.
+func (s *Embedded) KnowLines(line func(context.Context, core.RunID) (core.Line, bool)) { s.line = line }
 
 // Start implements api.Service.
 func (s *Embedded) Start(ctx context.Context, r api.StartRequest) (api.Started, error) {

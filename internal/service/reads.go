@@ -32,8 +32,8 @@ type reads struct {
 	unserved func(queue, taskType string) bool
 	// waits returns why attempts wait until somebody acts, by run. nil: nothing is known.
 	waits func(ctx context.Context) (map[core.RunID]error, error)
-	// ahead returns how many runs begin before one that waits in its queue. nil: nothing is known.
-	ahead  func(ctx context.Context, run core.RunID) (ahead int, waits bool)
+	// line returns how a run stands in the line of its queue. nil: nothing is known.
+	line   func(ctx context.Context, run core.RunID) (line core.Line, waits bool)
 	rests  Rests // nil: somebody carries all runs on
 	shared bool  // the runs belong to one of several nodes
 	// lazy is set if reading a history again is expensive. Then a trail that a watcher keeps counts as up to date.
@@ -67,9 +67,9 @@ func (r *reads) snapshot(ctx context.Context, f *followed) *api.Run {
 			f.trail.Known.Problem = problem.Error()
 		}
 	}
-	if r.ahead != nil && f.trail.Run.InQueue() {
-		if n, waits := r.ahead(ctx, f.id); waits {
-			f.trail.Known.Ahead = &n
+	if r.line != nil && f.trail.Run.InQueue() {
+		if line, waits := r.line(ctx, f.id); waits {
+			f.trail.Known.Line = &line
 		}
 	}
 	out := f.trail.Snapshot(r.now())

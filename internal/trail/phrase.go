@@ -1,10 +1,12 @@
 package trail
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
 )
 
 // phrase collects the pieces of a sentence.
@@ -33,6 +35,31 @@ func (s *phrase) run(id string) *phrase     { return s.part(api.Part{Text: id, R
 func (s *phrase) queue(name string) *phrase { return s.part(api.Part{Text: name, Queue: name}) }
 func (s *phrase) event(name string) *phrase { return s.part(api.Part{Text: name, Event: name}) }
 func (s *phrase) failed(why string) *phrase { return s.part(api.Part{Text: why, Failure: true}) }
+
+// runs appends the runs that are named, and how many others there are: a, b and 2 more runs.
+func (s *phrase) runs(of core.SomeRuns) *phrase {
+	others := of.N - len(of.Named)
+	for i, r := range of.Named {
+		switch {
+		case i > 0 && i == len(of.Named)-1 && others <= 0:
+			s.add(" and ")
+		case i > 0:
+			s.add(", ")
+		}
+		s.part(api.Part{Text: cmp.Or(r.WorkflowID, r.Run.String()), Run: r.Run.String()})
+	}
+	runs := "runs"
+	if others == 1 {
+		runs = "run"
+	}
+	switch {
+	case others > 0 && len(of.Named) > 0:
+		s.add(" and %d more %s", others, runs)
+	case others > 0:
+		s.add("%d %s", others, runs)
+	}
+	return s
+}
 
 // in appends an instant to come.
 func (s *phrase) in(at api.Time) *phrase {

@@ -15,8 +15,8 @@ type Known struct {
 	Plan    []api.PlannedStep // the steps of its definition, without hooks
 	// Unserved reports whether no worker comes for the tasks of a type in a queue. nil: that is not known.
 	Unserved func(queue, taskType string) bool
-	// Ahead is how many runs begin before it, while it waits in its queue; nil: that is not known.
-	Ahead *int
+	// Line is how it stands in the line of its queue, while it waits there; nil: that is not known.
+	Line *core.Line
 }
 
 // unserved reports whether a step's attempt waits for a worker that does not exist.
@@ -214,18 +214,21 @@ func (t *Trail) saysQueued(say *phrase) {
 	if a.Held.Reason != core.HeldNone {
 		held := t.heldBy(a.Held, api.Time(a.Since))
 		say.add(": %s", strings.TrimPrefix(held.Why, "held by "+a.Held.Place()+": "))
+		if line := t.Known.Line; line != nil && line.Holders.N > 0 {
+			say.add(" by ").runs(line.Holders)
+		}
 		if held.Until != 0 {
 			say.add("; it begins ").in(held.Until).add(" at the soonest")
 		}
 	}
-	switch n := t.Known.Ahead; {
-	case n == nil:
-	case *n == 0:
+	switch line := t.Known.Line; {
+	case line == nil:
+	case line.Ahead.N == 0:
 		say.add("; it is the next one")
-	case *n == 1:
-		say.add("; 1 run is ahead of it")
+	case line.Ahead.N == 1:
+		say.add("; ").runs(line.Ahead).add(" is ahead of it")
 	default:
-		say.add("; %d runs are ahead of it", *n)
+		say.add("; ").runs(line.Ahead).add(" are ahead of it")
 	}
 }
 

@@ -336,4 +336,29 @@ steps:
 	if parts := p.run().Says.Parts; parts[1].Queue != "heavy" {
 		t.Errorf("its parts are %+v", parts)
 	}
+	named := func(n int, names ...string) core.SomeRuns {
+		out := core.SomeRuns{N: n}
+		for i, name := range names {
+			out.Named = append(out.Named, core.NamedRun{Run: core.RunID{byte(i + 1)}, WorkflowID: name})
+		}
+		return out
+	}
+	for _, c := range []struct {
+		line core.Line
+		says string
+	}{
+		{core.Line{Holders: named(1, "first")}, "used up by first; it is the next one."},
+		{core.Line{Holders: named(2, "a", "b"), Ahead: named(1, "c")}, "used up by a and b; c is ahead of it."},
+		{
+			core.Line{Holders: named(3, "a", "b", "c"), Ahead: named(5, "d", "e", "f")},
+			"used up by a, b and c; d, e, f and 2 more runs are ahead of it.",
+		},
+		{core.Line{Ahead: named(1)}, "used up; 1 run is ahead of it."},
+	} {
+		p.trail.Known.Line = &c.line
+		p.says("Waits in the queue heavy for 1m00s: its concurrency is " + c.says)
+	}
+	if parts := p.run().Says.Parts; len(parts) != 5 {
+		t.Errorf("its parts are %+v", parts)
+	}
 }

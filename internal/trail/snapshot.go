@@ -82,7 +82,10 @@ func (t *Trail) queue(out *api.Run) {
 	if !t.Run.InQueue() {
 		return
 	}
-	out.QueuedAt, out.Queue.Ahead = api.Time(a.Entered), t.Known.Ahead
+	out.QueuedAt = api.Time(a.Entered)
+	if t.Known.Line != nil {
+		out.Queue.Ahead = &t.Known.Line.Ahead.N
+	}
 	if a.Held.Reason != core.HeldNone {
 		out.Held = t.heldBy(a.Held, api.Time(a.Since))
 		out.Message = out.Held.Why

@@ -68,10 +68,11 @@ type limitedKey struct {
 	running, offered int
 	starts           starts
 	line             heap.Heap[*lineTicket]
-	ages             ranked[*Ticket] // those in line that have a round
-	rounds           ranked[uint64]  // theirs: the oldest has the first one, and so on
-	round            uint64          // the last one that was given to a ticket of the key
-	tickets          int             // number of tickets that know the key
+	ages             ranked[*Ticket]      // those in line that have a round
+	rounds           ranked[uint64]       // theirs: the oldest has the first one, and so on
+	round            uint64               // the last one that was given to a ticket of the key
+	tickets          int                  // number of tickets that know the key
+	runs             map[*Ticket]struct{} // the runs that have places
 
 	due   core.Time // blocked: the earliest end; never: not by time alone
 	where keyState
@@ -155,6 +156,7 @@ type Ticket struct {
 	Priority int32
 	Order    uint64 // the ticket's place by age; for a run: when it came to its queue
 	Retry    bool
+	Name     string // the run's workflow id
 
 	shares []ticketShare
 
@@ -375,6 +377,7 @@ func (l *Limiter) end(t *Ticket) {
 		if t.running {
 			s.running--
 			s.key.running--
+			delete(s.key.runs, t)
 		} else {
 			l.returnTurn(s)
 		}

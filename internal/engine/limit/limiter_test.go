@@ -108,3 +108,75 @@ func TestTurnsOfWhatLeaves(t *testing.T) {
 		t.Errorf("the order is %v, want %v", order, want)
 	}
 }
+
+// TestLine checks that a run that waits knows the runs before it and those that have the places, the first ones by
+// name.
+func TestLine(t *testing.T) {
+	l := New()
+	c := &Client{Wake: func(string, string) {}}
+	n := byte(0)
+	come := func(name, key string, limits policy.QueueLimits, priority int32) *Ticket {
+		n++
+		one := &Ticket{
+			Token: core.Token{Run: core.RunID{n}, Step: core.NoStep}, Client: c, Priority: priority,
+			Order: uint64(n), Name: name,
+		}
+		at := Resource{Runs: true, Name: "heavy"}
+		l.Add(one, key, []Bound{{Resource: at, Limits: &limits}}, core.Held{}, 0, 1)
+		l.Start(one, 1)
+		return one
+	}
+	says := func(t *Ticket) string {
+		line, waits := l.Line(t)
+		if !waits {
+			return "does not wait"
+		}
+		out := ""
+		for _, some := range []core.SomeRuns{line.Holders, line.Ahead} {
+			out += fmt.Sprint(some.N)
+			for _, r := range some.Named {
+				out += " " + r.WorkflowID
+			}
+			out += "; "
+		}
+		return out
+	}
+	two := policy.QueueLimits{Concurrency: 2}
+	a := come("a", "", two, 0)
+	come("b", "", two, 0)
+	var last *Ticket
+	for _, name := range []string{"c", "d", "e", "f", "g"} {
+		last = come(name, "", two, 0)
+	}
+	come("urgent", "", two, 5)
+	for ticket, want := range map[*Ticket]string{a: "does not wait", last: "2 a b; 5 urgent c d; "} {
+		if got := says(ticket); got != want {
+			t.Errorf("%s: %q, want %q", ticket.Name, got, want)
+		}
+	}
+	l.Leave(a, 2)
+	if got, want := says(last), "1 b; 5 c d e; "; got != want { // urgent has its turn
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestLineOfAKey checks that a run that waits for its key knows the runs of that key alone.
+func TestLineOfAKey(t *testing.T) {
+	l := New()
+	c := &Client{Wake: func(string, string) {}}
+	var last *Ticket
+	for i, key := range []string{"acme", "globex", "acme", "globex", "acme"} {
+		last = &Ticket{
+			Token: core.Token{Run: core.RunID{byte(i + 1)}, Step: core.NoStep}, Client: c, Order: uint64(i + 1),
+			Name: fmt.Sprint(key, i),
+		}
+		at := Resource{Runs: true, Name: "heavy"}
+		l.Add(last, key, []Bound{{Resource: at, Limits: &policy.QueueLimits{PerKey: 1}}}, core.Held{}, 0, 1)
+		l.Start(last, 1)
+	}
+	line, _ := l.Line(last)
+	if line.Holders.N != 1 || line.Holders.Named[0].WorkflowID != "acme0" ||
+		line.Ahead.N != 1 || line.Ahead.Named[0].WorkflowID != "acme2" {
+		t.Errorf("the line is %+v", line)
+	}
+}

@@ -55,7 +55,7 @@ func (l *Limiter) TakePlace(t *Ticket) {
 	for i := range t.shares {
 		s := &t.shares[i]
 		s.running++
-		s.key.running++
+		s.key.has(t)
 		l.sortKey(s.limited, s.key)
 	}
 }

@@ -60,11 +60,22 @@ func (k *limitedKey) full(l *policy.QueueLimits, about int, now core.Time) (core
 	return core.HeldNone, 0
 }
 
+// has counts a place that a ticket has.
+func (k *limitedKey) has(t *Ticket) {
+	k.running++
+	if t.IsRun() {
+		if k.runs == nil {
+			k.runs = make(map[*Ticket]struct{})
+		}
+		k.runs[t] = struct{}{}
+	}
+}
+
 // take counts a start.
 func (s *ticketShare) take(t *Ticket, now core.Time) {
 	p, k := s.limited, s.key
 	p.running++
-	k.running++
+	k.has(t)
 	p.starts.add(p.limits.Rate, now)
 	k.starts.add(p.limits.KeyRate, now)
 	if t.Retry {

@@ -59,23 +59,60 @@ func (l *Limiter) Uses(now core.Time) []Use {
 	return out
 }
 
-// Ahead returns how many start before a ticket that waits in a line, as the line stands; false: it waits in none.
-func (l *Limiter) Ahead(t *Ticket) (ahead int, waits bool) {
+// mostNamed is how many runs of a line are named.
+const mostNamed = 3
+
+// note counts a run, and names it if it is among the first ones.
+func (s *someTickets) note(t *Ticket, before func(a, b *Ticket) bool) {
+	s.n++
+	i := len(s.first)
+	for i > 0 && before(t, s.first[i-1]) {
+		i--
+	}
+	if i < mostNamed {
+		s.first = slices.Insert(s.first, i, t)
+		s.first = s.first[:min(len(s.first), mostNamed)]
+	}
+}
+
+// someTickets are tickets, of which the first ones are known.
+type someTickets struct {
+	n     int
+	first []*Ticket
+}
+
+func (s *someTickets) named() core.SomeRuns {
+	out := core.SomeRuns{N: s.n}
+	for _, t := range s.first {
+		out.Named = append(out.Named, core.NamedRun{Run: t.Token.Run, WorkflowID: t.Name})
+	}
+	return out
+}
+
+// Line returns how a run stands in the line in which it waits; false: it waits in none.
+func (l *Limiter) Line(t *Ticket) (line core.Line, waits bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t.in == nil || t.offered || t.later || t.index < 0 {
-		return 0, false
+		return line, false
 	}
+	var ahead, holders someTickets
 	p := t.in.limited
 	for _, k := range p.keys {
+		if t.held.Reason == core.HeldConcurrency || t.held.Reason == core.HeldKeyConcurrency && k == t.in.key {
+			for other := range k.runs {
+				holders.note(other, func(a, b *Ticket) bool { return a.Compare(b) < 0 })
+			}
+		}
 		if t.in.key.where == keyBlocked && k != t.in.key || t.in.key.where != keyBlocked && k.where == keyBlocked {
 			continue // they wait for something else
 		}
 		for i := range k.line.Len() {
 			if other := (*Ticket)(k.line.At(i)); other != t && other.Before(t) {
-				ahead++
+				ahead.note(other, (*Ticket).Before)
 			}
 		}
 	}
-	return ahead + p.offered, true
+	ahead.n += p.offered
+	return core.Line{Ahead: ahead.named(), Holders: holders.named()}, true
 }

@@ -178,7 +178,7 @@ export async function signOut(): Promise<void> {
   const answer = await request("/logout", { method: "POST" });
   if (!answer.ok) throw refusal(answer.status, await answer.text());
 }
-export const getVersion = async () => (await (await fetch("/version")).json()) as Schemas["Version"];
+export const getVersion = async () => (await (await request("/version", {})).json()) as Schemas["Version"];
 
 interface Message { id: string; name: string; data: string }
 
@@ -247,7 +247,8 @@ export const listSchedules = async () => (await ask<Schemas["ScheduleList"]>("/s
 export const getFirings = (from: string) => ask<Schemas["Week"]>(`/firings?from=${from}`);
 export const nextFirings = async (name: string, n: number) =>
   (await ask<Schemas["Firings"]>(`/schedules/${encodeURIComponent(name)}/next?n=${n}`)).firings ?? [];
-export const changeSchedule = (name: string, what: string) => post<void>(`/schedules/${encodeURIComponent(name)}/${what}`, { actor: "page" });
+export const changeSchedule = (name: string, what: string, body: Omit<Schemas["ScheduleChange"], "$schema"> = {}) =>
+  post<Schemas["ScheduleChanged"]>(`/schedules/${encodeURIComponent(name)}/${what}`, { ...body, actor: "page" });
 export const listWebhooks = async () => (await ask<Schemas["WebhookList"]>("/webhooks")).webhooks ?? [];
 export const listDeliveries = async (webhook: string) =>
   (await ask<Schemas["DeliveryPage"]>(`/webhooks/${encodeURIComponent(webhook)}/deliveries?limit=50`)).deliveries ?? [];

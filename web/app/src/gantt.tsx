@@ -25,6 +25,8 @@ interface Props {
   onTrueTime: (on: boolean) => void;
   onPast: () => void; // the present has left the picture
   onMore?: (group: string, offset: number) => void; // items that the server has are in sight
+  span?: string | null; // what is looked at, in ms from the beginning: 1500-2500; null: all
+  onSpan?: (span: string | null) => void;
 }
 
 // useNow moves what stands for the present without drawing anything else anew.
@@ -38,12 +40,29 @@ function useNow(box: { current: HTMLElement | null }, axis: Axis, ended: boolean
   }, [axis, ended]);
 }
 
+// useSpan shows the span that the address names, and names the one that is shown then.
+function useSpan({ span, onSpan, trueTime }: Props, zoom: Zoom, whole: Axis, axis: Axis, left: number, plot: number): void {
+  const begun = useRef(false);
+  useEffect(() => {
+    if (left < 0 || begun.current) return;
+    begun.current = true;
+    const [from = NaN, to = NaN] = (span ?? "").split("-").map((ms) => place(whole, whole.from + Number(ms)));
+    if (to > from) zoom.to(from, to, 0);
+  }, [left < 0]);
+  useEffect(() => {
+    if (!begun.current) return;
+    const at = (x: number) => Math.round(instantAt(axis, x) - axis.from);
+    const wait = setTimeout(() => onSpan?.(zoom.by > 1 ? `${at(left)}-${at(left + plot)}` : null), 300);
+    return () => clearTimeout(wait);
+  }, [zoom.by, left, trueTime]);
+}
+
 export function Gantt(props: Props) {
   const { line, ended, selected } = props;
   const box = useRef<HTMLDivElement>(null), sheet = useRef<HTMLDivElement>(null);
-  const [seen, setSeen] = useState({ left: 0, top: 0, width: 900, height: 600 });
-  const names = seen.width < 560 ? 112 : 172;
-  const plot = Math.max(seen.width - names - 16, 120);
+  const [seen, setSeen] = useState({ left: 0, top: 0, width: 0, height: 600 });
+  const wide = seen.width || 900, names = wide < 560 ? 112 : 172; // until it is measured
+  const plot = Math.max(wide - names - 16, 120);
   const zoom = useZoom(box, plot);
   const whole = useMemo(() => axisOf(line, plot, props.trueTime), [line, plot, props.trueTime]);
   const axis = useMemo(() => scaled(whole, plot * zoom.by), [whole, plot, zoom.by]);
@@ -56,6 +75,7 @@ export function Gantt(props: Props) {
     el.addEventListener("scroll", measure, { passive: true });
     return () => { watch.disconnect(); el.removeEventListener("scroll", measure); };
   }, []);
+  useSpan(props, zoom, whole, axis, seen.width > 0 ? seen.left : -1, plot);
   useNow(sheet, axis, ended, props.onPast);
   useDrag(box);
   useWheel(box, names, zoom);
@@ -123,14 +143,18 @@ function Tools({ zoom, trueTime, onTrueTime }: { zoom: Zoom; trueTime: boolean; 
 function Scale({ axis, cut, names, ended, zoom }: { axis: Axis; cut: Piece[]; names: number; ended: boolean; zoom: Zoom }) {
   const box = useRef<HTMLDivElement>(null);
   const free = (x: number) => x < axis.width - 44 && !cut.some((p) => Math.abs(p.x + p.width / 2 - x - 24) < 50);
-  const labels = useMemo(() => marked(axis, 72).filter((t) => t.x === 0 || free(t.x)), [axis, cut]);
+  const labels = useMemo(() => { // none is below the word for the present
+    const present = ended ? -Infinity : place(axis, now.peek());
+    const begin = instant(axis.from, utc.value).length * 6.5; // the first one may have a date
+    return marked(axis, 72).filter((t) => Math.abs(t.x + 24 - present) > 48 && (t.x === 0 || t.x > begin && free(t.x)));
+  }, [axis, cut, ended]);
   const range = useRange(box, (a, b) => { if (b - a > 4) zoom.to((a - names) / zoom.by, (b - names) / zoom.by); });
   return (
     <div class="tl-scale" ref={box} aria-hidden="true">
       <div class="tl-corner" />
-      {labels.map((t, i) => (
+      {labels.map((t) => (
         <span key={t.at} class="tl-tick" style={{ left: `calc(var(--names) + ${t.x}px)` }}>
-          {i === 0 ? instant(t.at, utc.value) : `+${length(t.at - axis.from)}`}
+          {t.x === 0 ? instant(t.at, utc.value) : `+${length(t.at - axis.from)}`}
         </span>
       ))}
       {cut.filter((p, i) => i === 0 || p.x - (cut[i - 1]?.x ?? 0) > 46).map((p) => <span key={p.from} class="tl-tick tl-cut" style={{ left: `calc(var(--names) + ${p.x + p.width / 2}px)` }}>// {coarse(p.to - p.from)}</span>)}
@@ -168,7 +192,7 @@ function RowOf({ row, index, axis, selected, onSelect, onFold, onFit, onMore }: 
       </div>
       <div class="tl-cell" role="gridcell">
         <Bars row={row} axis={axis} />
-        {row.fold && !row.open ? <span class="tl-count">{row.fold}</span> : null}
+        {row.fold && !row.open && !s?.child ? <span class="tl-count">{row.fold}</span> : null}
         <span class="unseen">{row.bars.slice(-8).map((b) => b.title).join("; ")}</span>
       </div>
     </div>

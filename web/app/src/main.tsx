@@ -2,7 +2,7 @@
 import "./texts.ts";
 import "./keys.ts";
 import { render } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { Dialog, elsewhere, Link, Menu } from "./parts.tsx";
 import { connected } from "./api.ts";
 import { go, goToShown, helpShown, place, theme, utc } from "./state.ts";
@@ -93,6 +93,13 @@ function App() {
   const at = new URL(place.value, location.origin);
   const run = /^\/run\/([^/]+)$/.exec(at.pathname);
   useEffect(() => { document.title = `${run ? decodeURIComponent(run[1] ?? "") : pages.find(([to]) => to === at.pathname)?.[1] ?? titles[at.pathname] ?? "Overview"} · Pawl`; }, [place.value]);
+  const content = useRef<HTMLDivElement>(null), from = useRef(at.pathname);
+  useEffect(() => { // what is read out goes on with the page that is new
+    const chosen = document.querySelector(".bar nav [aria-current]"); // comes into sight on a narrow screen
+    if (chosen?.parentElement) chosen.parentElement.scrollLeft += chosen.getBoundingClientRect().left - innerWidth / 2;
+    if (from.current !== at.pathname) content.current?.focus({ preventScroll: true });
+    from.current = at.pathname;
+  }, [at.pathname]);
   return (
     <>
       <header class="bar"><div>
@@ -109,7 +116,7 @@ function App() {
           <a href="/docs">API</a>
         </Menu>
       </div></header>
-      <Content at={at} run={run ? decodeURIComponent(run[1] ?? "") : null} />
+      <div tabIndex={-1} ref={content}><Content at={at} run={run ? decodeURIComponent(run[1] ?? "") : null} /></div>
       <Toast />
       {goToShown.value ? <Palette pages={shown} onClose={() => { goToShown.value = false; }} /> : null}
       {helpShown.value ? (

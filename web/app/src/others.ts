@@ -1,4 +1,5 @@
 // The pages behind the first one, in one file: together they are far smaller than apart.
+import "./main.tsx"; // so that it is in the part that all need, and no file of its own
 export { Audit, Tokens } from "./access.tsx";
 export { Compare } from "./compare.tsx";
 export { Lab } from "./lab.tsx";

@@ -43,10 +43,10 @@ export function Outlook({ sim, outage }: { sim: Simulated; outage?: number }) {
 // verdict says in one sentence how a simulated step ends.
 export function verdict(sim: Simulated): string {
   const begun = (sim.attempts ?? []).filter((a) => !a.never).length;
-  const n = `${begun} attempt${begun === 1 ? "" : "s"}`;
-  if (sim.phase === "succeeded") return `Succeeds after ${sim.at} with attempt ${begun}.`;
+  const n = `${begun} attempt${begun === 1 ? "" : "s"}`, after = length(at(sim.at));
+  if (sim.phase === "succeeded") return `Succeeds after ${after} with attempt ${begun}.`;
   if (sim.phase === "backing_off") return `Goes on like this; these are the first ${n}.`;
-  return `Gives up after ${sim.at} (${n}): ${(sim.reason ?? sim.phase).replaceAll("_", " ")}.`;
+  return `Gives up after ${after} (${n}): ${(sim.reason ?? sim.phase).replaceAll("_", " ")}.`;
 }
 
 // Delays is the picture in numbers, for who cannot see it or wants to copy it.

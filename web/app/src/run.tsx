@@ -116,7 +116,7 @@ function Views({ run, came, at, selected, onMove, onMore, children }: {
 }) {
   const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set());
   const [below, setBelow] = useState<ReadonlyMap<string, Run>>(new Map());
-  const [trueTime, setTrueTime] = useState(false);
+  const trueTime = at.searchParams.has("true"), setTrueTime = (on: boolean) => choose({ true: on ? "1" : null });
   const [stamp, setStamp] = useState(0);
   const view = views.find(([v]) => v === at.searchParams.get("view"))?.[0] ?? "timeline";
   const ended = isClosed(run.phase);
@@ -142,7 +142,7 @@ function Views({ run, came, at, selected, onMove, onMore, children }: {
     else if (e.key === "k" || inGrid && e.key === "ArrowUp") step(rows[Math.max(i - 1, 0)]?.key ?? null);
     else if (e.key === "e" && failed) step(failed.key);
     else if (e.key === "r") document.querySelector<HTMLElement>("header.run button.main")?.focus();
-    else if (e.key === "b") setTrueTime((on) => !on);
+    else if (e.key === "b") setTrueTime(!new URL(place.peek(), location.origin).searchParams.has("true"));
     else if (e.key === "o" && chosen.current && rows[i]?.fold) fold(chosen.current);
     else if (e.key === "[") onMove(-1);
     else if (e.key === "]" && run.asOf) onMove(1);
@@ -156,7 +156,7 @@ function Views({ run, came, at, selected, onMove, onMore, children }: {
         onChoose={(v) => choose({ view: v === "timeline" ? null : v })} />{run.asOf ? null : children}</div>
       {run.asOf ? children : null}
       {view === "timeline" ? <Gantt line={line} ended={ended} selected={selected} trueTime={trueTime} onSelect={select} onFold={fold}
-        onTrueTime={setTrueTime} onPast={() => setStamp(now.peek())} onMore={onMore} /> : null}
+        onTrueTime={setTrueTime} onPast={() => setStamp(now.peek())} onMore={onMore} span={at.searchParams.get("span")} onSpan={(span) => choose({ span })} /> : null}
       {run.asOf ? null : <Inlined run={run} unfolded={unfolded} runs={below} onRun={inline} />}
       {view === "graph" ? <Graph run={run} selected={selected} onSelect={select} /> : null}
       {view === "history" ? <History run={run} /> : null}
@@ -170,7 +170,7 @@ function Operations({ run }: { run: Run }) {
       <h2>What was done to it</h2>
       <ul class="operations">
         {(run.operations ?? []).map((o, i) => (
-          <li key={i} dir="auto"><Time at={o.at} /> <span>{o.operation.replaceAll("_", " ")}{o.step ? ` step ${o.step}` : ""} by {o.actor || "somebody"}{o.reason ? `: ${o.reason}` : ""}
+          <li key={i} dir="auto"><Time at={o.at} /> <span>{o.operation === "now" ? "run now" : o.operation.replaceAll("_", " ")}{o.step ? ` step ${o.step}` : ""} by {o.actor || "somebody"}{o.reason ? `: ${o.reason}` : ""}
             {(o.deadlines ?? []).map((d) => <span class="dim" key={d.limit}> {d.limit} {d.at ? <>until <Time at={d.at} /></> : "taken away"}</span>)}</span></li>
         ))}
       </ul>

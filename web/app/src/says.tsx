@@ -18,7 +18,7 @@ function Piece({ p, run }: { p: Part; run: string }) {
     );
   }
   const to = target(p, run);
-  if (to) return <Link to={to}><bdi>{plain(p.run ? p.text.slice(0, 18) : p.text)}</bdi></Link>;
+  if (to) return <Link to={to}><bdi>{plain(p.run === p.text ? p.text.slice(0, 18) : p.text)}</bdi></Link>;
   if (p.failure) return <bdi class="failure">{plain(p.text)}</bdi>;
   return <>{p.step || p.event || p.place ? <bdi>{plain(p.text)}</bdi> : plain(p.text)}</>;
 }

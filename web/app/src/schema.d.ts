@@ -3373,6 +3373,8 @@ export interface components {
             used?: number;
         };
         Version: {
+            /** @description Other requests need a token, and this one has shown none. */
+            asksForToken: boolean;
             /** @description The clock of the runs stands until somebody moves it; see /clock. */
             clockStands: boolean;
             /** @description The issuer at which people sign in, at /login. */

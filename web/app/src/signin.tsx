@@ -9,6 +9,10 @@ import { Problem } from "./parts.tsx";
 // ask finds out who the caller is. It is asked again while the server does not answer.
 async function ask(): Promise<void> {
   try {
+    if (!shows() && (await getVersion()).asksForToken) { // a browser notes each request that is refused
+      refused.value ??= "";
+      return;
+    }
     caller.value = await getCaller();
     refused.value = null;
   } catch (e) {

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
 import { useAsked } from "./asked.ts";
+import { Backfill } from "./backfill.tsx";
 import type { RunSummary, Schedule } from "./api.ts";
 import { changeSchedule, listRuns, listSchedules } from "./api.ts";
 import { Calendar } from "./calendar.tsx";
@@ -79,6 +80,7 @@ export function Schedules() {
 function ScheduleOf({ s, again, alone }: { s: Schedule; again: () => void; alone: boolean }) {
   const [open, setOpen] = useState(alone);
   const [error, setError] = useState<unknown>(null);
+  const [fills, setFills] = useState(false);
   const does = (what: string) => changeSchedule(s.name, what).then(() => { setError(null); again(); }, setError);
   return (
     <section class="card">
@@ -99,6 +101,8 @@ function ScheduleOf({ s, again, alone }: { s: Schedule; again: () => void; alone
         {s.paused ? <button type="button" onClick={() => void does("resume")}>Resume</button> : <button type="button" onClick={() => void does("pause")}>Pause</button>}
         {s.next ? <button type="button" onClick={() => void does("skip")}>Skip the next one</button> : null}
         {(s.skips ?? []).length > 0 ? <button type="button" onClick={() => void does("unskip")}>Do not skip</button> : null}
+        <button type="button" onClick={() => setFills(true)}>Backfill…</button>
+        {fills ? <Backfill schedule={s.name} span={[now.peek() - 86_400_000, now.peek()]} onClose={() => { setFills(false); again(); }} /> : null}
       </div></Needs>
     </section>
   );

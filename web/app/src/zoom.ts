@@ -6,7 +6,7 @@ const most = 256;
 export interface Zoom {
   by: number; // 1: all is in sight
   at: (by: number, x?: number) => void; // zooms; what is at a place of the plot, or in its middle, stays there
-  to: (from: number, to: number) => void; // shows what lies between two places of the whole axis
+  to: (from: number, to: number, margin?: number) => void; // shows what lies between two places of the whole axis
   move: (from: number) => void; // begins at a place of the whole axis
 }
 
@@ -24,12 +24,18 @@ export function useZoom(box: { current: HTMLElement | null }, plot: number): Zoo
       const next = Math.min(Math.max(to, 1), most);
       set(next, ((box.current?.scrollLeft ?? 0) + x) * (next / by) - x);
     },
-    to: (from, to) => {
-      const next = Math.min(plot / Math.max(to - from + 24, 1), most);
-      set(next, Math.max((from - 12) * next, 0));
+    to: (from, to, margin = 12) => {
+      const next = Math.min(plot / Math.max(to - from + 2 * margin, 1), most);
+      set(next, Math.max((from - margin) * next, 0));
     },
     move: (from) => { if (box.current) box.current.scrollLeft = from * by; },
   };
+}
+
+// listens calls functions for events of an element. It returns what ends that.
+function listens(el: HTMLElement, all: [string, (e: never) => void, boolean?][]): () => void {
+  for (const [name, fn, capture] of all) el.addEventListener(name, fn as EventListener, capture);
+  return () => { for (const [name, fn, capture] of all) el.removeEventListener(name, fn as EventListener, capture); };
 }
 
 // useDrag lets one move what scrolls with the mouse; fingers scroll by themselves. A drag is no click.
@@ -50,11 +56,7 @@ export function useDrag(box: { current: HTMLElement | null }): void {
     };
     const up = () => { from = null; };
     const click = (e: MouseEvent) => { if (moved) { e.stopPropagation(); moved = false; } };
-    const all: [string, (e: never) => void, boolean][] = [
-      ["pointerdown", down, false], ["pointermove", move, false], ["pointerup", up, false], ["pointercancel", up, false], ["click", click, true],
-    ];
-    for (const [name, fn, capture] of all) el.addEventListener(name, fn as EventListener, capture);
-    return () => { for (const [name, fn, capture] of all) el.removeEventListener(name, fn as EventListener, capture); };
+    return listens(el, [["pointerdown", down], ["pointermove", move], ["pointerup", up], ["pointercancel", up], ["click", click, true]]);
   }, []);
 }
 
@@ -88,25 +90,19 @@ export function useRange(box: { current: HTMLElement | null }, onRange: (from: n
     let from = NaN;
     const at = (e: PointerEvent) => e.clientX - el.getBoundingClientRect().left;
     const down = (e: PointerEvent) => {
-      if (e.button !== 0) return;
+      if (e.button !== 0 || e.target instanceof Element && e.target.closest("a")) return;
       e.stopPropagation(); // it does not drag what is below
       from = at(e);
       el.setPointerCapture(e.pointerId);
     };
     const move = (e: PointerEvent) => { if (Number.isFinite(from)) setRange([Math.min(from, at(e)), Math.max(from, at(e))]); };
     const up = (e: PointerEvent) => {
-      if (Number.isFinite(from)) latest.current(Math.min(from, at(e)), Math.max(from, at(e)));
-      from = NaN;
-      setRange(null);
+      const began = from;
+      cancel();
+      if (Number.isFinite(began)) latest.current(Math.min(began, at(e)), Math.max(began, at(e)));
     };
-    el.addEventListener("pointerdown", down);
-    el.addEventListener("pointermove", move);
-    el.addEventListener("pointerup", up);
-    return () => {
-      el.removeEventListener("pointerdown", down);
-      el.removeEventListener("pointermove", move);
-      el.removeEventListener("pointerup", up);
-    };
+    const cancel = () => { from = NaN; setRange(null); };
+    return listens(el, [["pointerdown", down], ["pointermove", move], ["pointerup", up], ["pointercancel", cancel]]);
   }, []);
   return range;
 }
