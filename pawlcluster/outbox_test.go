@@ -79,7 +79,7 @@ func (o orders) ended(c pawl.Client, id string) {
 	for {
 		out, err := pawl.RunOf[string](c, id).Result(ctx)
 		switch {
-		case errors.Is(err, pawl.ErrNotFound):
+		case errors.Is(err, pawl.ErrNotFound), errors.Is(err, pawl.ErrHeld) && ctx.Err() == nil:
 		case err != nil || out != "101":
 			o.Fatalf("%s: result %q, %v", id, out, err)
 		default:

@@ -41,6 +41,7 @@ var functions = []struct {
 	{plusName, boundedPlus, []any{new(func(any, any) any)}},
 	{textPlusName, boundedPlus, []any{new(func(string, string) string)}},
 	{memberName, member, []any{new(func(any, string) any)}},
+	{wholeName, whole, []any{new(func(any, string) any), new(func(any, string, bool) any)}},
 }
 
 // maxText is how long a text may become in an expression.

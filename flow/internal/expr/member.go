@@ -22,7 +22,15 @@ type outputs struct{}
 
 func (o *outputs) Visit(at *ast.Node) {
 	switch n := (*at).(type) {
+	case *ast.BuiltinNode:
+		if n.Name == "last" {
+			mayBeCut(at)
+		}
+		mustBeWhole(at)
 	case *ast.MemberNode:
+		if fromTheEnd(n) {
+			mayBeCut(at)
+		}
 		if key, ok := n.Property.(*ast.StringNode); ok && !n.Method && !n.Optional && ofOutput(n.Node) {
 			ast.Patch(at, &ast.CallNode{
 				Callee: &ast.IdentifierNode{Value: memberName}, Arguments: []ast.Node{n.Node, key},
@@ -70,7 +78,7 @@ func ofSteps(n ast.Node) bool {
 
 func isMember(n *ast.CallNode) bool {
 	callee, ok := n.Callee.(*ast.IdentifierNode)
-	return ok && callee.Value == memberName
+	return ok && (callee.Value == memberName || callee.Value == wholeName)
 }
 
 // relax undoes the rewriting of one chain of keys.
