@@ -132,7 +132,8 @@ queues: {imports: {concurrency: 2}}`},
 		"hooks", "hooks", "Steps that run when the outcome is settled. They have no `needs`.",
 		`hooks:
   onFailure: {exec: ./tell.sh}
-  onExit: {exec: rm -rf scratch}`,
+  onSuccess: {exec: rm -rf scratch}
+  onExit: {exec: ./unlock.sh}`,
 	},
 	{
 		"notify", "notify", "Tells people; see [notices](../guide/notify.md). Expressions see `notice.subject`, " +
