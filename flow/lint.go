@@ -263,7 +263,7 @@ func (l *linter) step(s *Step, p *plan) {
 		l.exits(s, action)
 		l.braces(s, action)
 	case *Wait:
-		if endless(&p.spec.Policy) && !l.bounded() && len(action.Steps) == 0 {
+		if endless(p) && !l.bounded() && len(action.Steps) == 0 {
 			l.add(Info, s.pos, lintEndlessWait, s.Name,
 				"step %q waits without any limit; add timeout: 7d, or a limit for the run", s.Name)
 		}
@@ -315,8 +315,8 @@ func (l *linter) absent(s *Step, p *plan) {
 func (l *linter) limits(s *Step) {
 	for _, kind := range policy.StepLimits {
 		limit := s.Policy.Get(kind)
-		if limit == nil || limit.At != 0 {
-			continue // an instant limits every kind of step
+		if limit == nil || limit.At != 0 || limit.Expr != "" && kind == policy.LimitDeadline {
+			continue // an instant limits every kind of step, and an expression may be one
 		}
 		if severity, code, why := pointless(s.Action, kind, l.inLines(s)); why != "" {
 			l.once(severity, limit.Origin, s.pos, code, s.Name, "%s", why)
@@ -386,9 +386,17 @@ func speaksOf(e *Exec, word string) bool {
 	return err == nil && strings.Contains(string(text), word)
 }
 
-// endless reports whether nothing in the policy ends a wait.
-func endless(p *policy.Policy) bool {
-	return p.Wait == nil && p.ScheduleToClose == nil && (p.Deadline == nil || p.Deadline.At == 0)
+// endless reports whether no limit of a step ends its wait. One that is an expression does, whatever its amount is.
+func endless(p *plan) bool {
+	for i := range p.amounts {
+		switch p.amounts[i].kind {
+		case policy.LimitWait, policy.LimitScheduleToClose, policy.LimitDeadline:
+			return false
+		default:
+		}
+	}
+	limits := &p.spec.Policy
+	return limits.Wait == nil && limits.ScheduleToClose == nil && (limits.Deadline == nil || limits.Deadline.At == 0)
 }
 
 // bounded reports whether the run itself has an end.

@@ -100,7 +100,9 @@ type Step struct {
 	// Policy is the one in force. Items of a forEach that succeeded have none here.
 	Policy *policy.Policy `json:"policy,omitempty"`
 
-	Failure    *policy.Failure `json:"failure,omitempty"`
+	Failure *policy.Failure `json:"failure,omitempty"`
+	// Heartbeat is the value of the last heartbeat that had one: how far the attempt that runs is.
+	Heartbeat  json.RawMessage `json:"heartbeat,omitempty"`
 	Output     json.RawMessage `json:"output,omitempty"`
 	Child      string          `json:"child,omitempty"` // the run its last attempt started
 	Dialect    *Words          `json:"dialect,omitempty"`

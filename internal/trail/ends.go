@@ -103,7 +103,9 @@ func (t *Trail) exhausted(s *core.Step, ahead *api.Ahead) (api.End, bool) {
 	case most <= 1:
 		return e, false // its failure ends it, whenever that is
 	}
-	if s.Phase == core.StepRunning && ahead != nil && len(ahead.Attempts) == 0 {
+	// Nothing says that a first attempt fails, least of all now: only one that others failed before has that end.
+	healthy := s.Failure == nil || ahead != nil && len(ahead.Attempts) == 0
+	if s.Phase == core.StepRunning && healthy {
 		if e.At = 0; most <= 1 || e.Cause != api.EndAttempts {
 			return e, false
 		}

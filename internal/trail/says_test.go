@@ -156,6 +156,29 @@ steps:
 	}
 }
 
+// TestHealthyAttemptEndsAtItsLimit checks that the attempts to come say when a step ends once one has failed, and not
+// while the first one runs well.
+func TestHealthyAttemptEndsAtItsLimit(t *testing.T) {
+	p := began(t, `
+pawl: 1
+name: training
+steps:
+  - {name: train, exec: {command: [a]}, retry: "exponential(5, 2s)", timeout: {startToClose: 10h}}
+  - {name: load, exec: {command: [a]}, retry: "exponential(12, 1m)", timeout: {scheduleToClose: 10m}}
+`)
+	for _, step := range []core.StepID{0, 1} {
+		p.do(core.TaskStarted{Step: step, Attempt: 1, Worker: "here"})
+	}
+	p.pass(4 * time.Second)
+	p.ends("load: scheduleToClose 10m in 9m56s", "train: last attempt (5)")
+	p.do(core.TaskEnded{Step: 0, Attempt: 1, Failure: unavailable})
+	p.do(core.TaskEnded{Step: 1, Attempt: 1, Failure: unavailable})
+	p.pass(2 * time.Second)
+	p.do(core.TaskStarted{Step: 0, Attempt: 2, Worker: "here"})
+	p.ends("train: last attempt (5) in 44s", "load: no time for attempt 5 before the limit scheduleToClose in 7m10s",
+		"load: scheduleToClose 10m in 9m54s")
+}
+
 // TestSilenceEndsNothingFirst checks that a limit that each sign of life moves does not count as what ends an attempt
 // first.
 func TestSilenceEndsNothingFirst(t *testing.T) {

@@ -209,6 +209,9 @@ func (t *Trail) step(s *core.Step, now core.Time) *api.Step {
 		Superseded: s.Dropped, Hook: s.Spec.Hook, AgainAt: t.again[s.ID].at,
 		Attempts: append([]api.Attempt{}, t.Attempts(s.ID)...),
 	}
+	if n := len(out.Attempts); n > 0 && s.Phase == core.StepRunning && len(out.Attempts[n-1].Heartbeats) > 0 {
+		out.Heartbeat = payload(t.Run.Attached().ShownValue(s.Details))
+	}
 	if held := s.HeldNow(); held.Reason != core.HeldNone {
 		out.Held = t.heldBy(held, api.Time(s.Shared.Since))
 	}

@@ -3180,6 +3180,7 @@ export interface components {
             failure?: components["schemas"]["FailureForm"];
             folded?: components["schemas"]["Folded"];
             group?: string;
+            heartbeat?: unknown;
             held?: components["schemas"]["Held"];
             hook?: boolean;
             /** Format: int64 */

@@ -204,6 +204,37 @@ func TestShow(t *testing.T) {
 	golden(t, "show", 100, Show(p.run(), api.Time(p.now), 100, Showing{}))
 }
 
+// TestShowHowFar checks that a run is shown with the value of the last heartbeat of the attempt that runs, and with the
+// beginning of a large one.
+func TestShowHowFar(t *testing.T) {
+	p := middle(t)
+	s := p.step("compile")
+	shown := func(full bool) string {
+		var b strings.Builder
+		for _, l := range Show(p.run(), api.Time(p.now), 400, Showing{Full: full}) {
+			b.WriteString(l.String() + "\n")
+		}
+		return b.String()
+	}
+	for value, want := range map[string]string{
+		`{"epoch": 6, "of": 12}`:            `last heartbeat 0s ago: {"epoch": 6, "of": 12}`,
+		`"` + strings.Repeat("x", 90) + `"`: `ago: "` + strings.Repeat("x", 79) + "…",
+	} {
+		p.pass(time.Second) // more than one in a second are not recorded
+		p.do(core.Beat{Step: s.ID, Attempt: s.Attempt, Details: []byte(value)})
+		if text := shown(false); !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+		if text := shown(true); !strings.Contains(text, "ago: "+value) {
+			t.Errorf("no %q in\n%s", value, text)
+		}
+	}
+	p.end("compile", nil)
+	if text := shown(true); strings.Contains(text, "heartbeat") {
+		t.Errorf("a step that has ended has a heartbeat:\n%s", text)
+	}
+}
+
 // golden compares lines with a file, each within the width and free of control characters.
 func golden(t *testing.T, name string, width int, lines []screen.Line) {
 	t.Helper()

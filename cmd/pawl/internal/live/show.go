@@ -288,7 +288,11 @@ func (d *drawing) signs(s *api.Step, depth int) {
 	}
 	var parts []string
 	if beats := s.Attempts[len(s.Attempts)-1].Heartbeats; len(beats) > 0 {
-		parts = append(parts, "last heartbeat "+screen.For(d.now.Sub(beats[len(beats)-1]))+" ago")
+		text := "last heartbeat " + screen.For(d.now.Sub(beats[len(beats)-1])) + " ago"
+		if len(s.Heartbeat) > 0 {
+			text += ": " + d.beat(s.Heartbeat)
+		}
+		parts = append(parts, text)
 	}
 	for _, e := range s.Ends {
 		if !e.Renewed {
@@ -306,6 +310,18 @@ func (d *drawing) signs(s *api.Step, depth int) {
 	if len(parts) > 0 {
 		d.add(head, indent(depth).Add(screen.Dim, strings.Join(parts, "; ")))
 	}
+}
+
+// maxBeat is how many characters of the value of a heartbeat are drawn.
+const maxBeat = 80
+
+// beat formats the value of a heartbeat: the beginning of a large one.
+func (d *drawing) beat(value []byte) string {
+	text := []rune(screen.Clean(string(value)))
+	if d.full || len(text) <= maxBeat {
+		return string(text)
+	}
+	return string(text[:maxBeat]) + "…"
 }
 
 // tests draws the results in the JUnit files of a step.
