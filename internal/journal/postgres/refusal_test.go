@@ -114,7 +114,7 @@ func TestRefused(t *testing.T) {
 
 	var busy []*stores
 	for range 8 { // three are for superusers alone
-		next, err := Open(t.Context(), with(t, clerk, "statement_timeout", "3s"))
+		next, err := Open(t.Context(), with(t, clerk, "statement_timeout", "20s"))
 		if err != nil {
 			refuses(t, "too few connections", err, nil, "raise max_connections of the server, or lower pool_max_conns")
 			break
