@@ -351,7 +351,7 @@ func TestMoveRefused(t *testing.T) {
 func TestStoreRemoved(t *testing.T) {
 	proxy := pgtest.NewProxy(t, pgtest.StartServer(t).DSN())
 	m := newMover(t, pgtest.Start(t), proxy.DSN())
-	m.dsn = with(t, m.dsn, "statement_timeout", "1s")
+	m.dsn = with(t, m.dsn, "statement_timeout", "4s")
 	m.reopen()
 	ctx := t.Context()
 	gone := false
