@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -213,11 +212,7 @@ func TestPageOfEachKind(t *testing.T) {
 	nightly.Only(t, "a browser of its own")
 	t.Parallel()
 	l := looker{t, browser(t)}
-	dir := t.TempDir()
-	for _, k := range runKinds {
-		write(t, dir, k.name+".yaml", "pawl: 1\nname: "+k.name+"\n"+k.flow)
-	}
-	address := served(t, dir, "--virtual-time", "--database", "memory:", ".")
+	address := servedKinds(t)
 	begun := func(late bool) {
 		for _, k := range runKinds {
 			if k.late == late {
@@ -226,9 +221,10 @@ func TestPageOfEachKind(t *testing.T) {
 		}
 	}
 	begun(false)
-	posted(t, address+"/api/v1/clock", `{"by":"2m"}`)
-	posted(t, address+"/api/v1/runs/paused/pause", `{"actor":"ada","reason":"customer on the phone","stopClock":true}`)
-	posted(t, address+"/api/v1/clock", `{"by":"3m"}`)
+	asked(t, http.MethodPost, address+"/api/v1/clock", `{"by":"2m"}`)
+	asked(t, http.MethodPost,
+		address+"/api/v1/runs/paused/pause", `{"actor":"ada","reason":"customer on the phone","stopClock":true}`)
+	asked(t, http.MethodPost, address+"/api/v1/clock", `{"by":"3m"}`)
 	begun(true)
 	l.does("a wide screen", chromedp.EmulateViewport(1440, 900))
 	kinds, answered := 0, 0
@@ -264,21 +260,12 @@ func TestPageOfEachKind(t *testing.T) {
 	}
 }
 
-// posted sends a request that changes something.
-func posted(t *testing.T, url, body string) {
+// servedKinds serves the flows of all kinds of runs in virtual time.
+func servedKinds(t *testing.T) (address string) {
 	t.Helper()
-	c := http.Client{Timeout: time.Minute}
-	req, err := http.NewRequestWithContext(t.Context(), "POST", url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	for _, k := range runKinds {
+		write(t, dir, k.name+".yaml", "pawl: 1\nname: "+k.name+"\n"+k.flow)
 	}
-	req.Header.Set("Content-Type", "application/json")
-	res, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode/100 != 2 {
-		t.Fatalf("%s: %s", url, res.Status)
-	}
+	return served(t, dir, "--virtual-time", "--database", "memory:", ".")
 }

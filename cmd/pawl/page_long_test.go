@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/heapprofiler"
@@ -21,18 +22,28 @@ const rowsAtMost = 150
 // begin starts a run over HTTP.
 func begin(t *testing.T, address, body string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), "POST", address+"/api/v1/runs", strings.NewReader(body))
+	asked(t, http.MethodPost, address+"/api/v1/runs", body)
+}
+
+// asked returns what an address answers.
+func asked(t *testing.T, method, url, body string) []byte {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := http.DefaultClient.Do(r)
+	req.Header.Set("Content-Type", "application/json")
+	c := http.Client{Timeout: time.Minute}
+	res, err := c.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if said, err := io.ReadAll(res.Body); res.StatusCode != http.StatusCreated || err != nil {
-		t.Fatalf("%s %s %v", res.Status, said, err)
+	said, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode/100 != 2 {
+		t.Fatalf("%s %s: %s %s %v", method, url, res.Status, said, err)
 	}
+	return said
 }
 
 // TestPageOfManyRuns checks that the list comes page by page as one scrolls, with rows for what can be seen alone. Who

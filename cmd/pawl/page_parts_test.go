@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -18,25 +17,6 @@ const (
 	mostOfARun    = 200 << 10
 	mostOfAChange = 20 << 10
 )
-
-// got returns what an address answers.
-func got(t *testing.T, url string) []byte {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s %s %v", url, res.Status, text, err)
-	}
-	return text
-}
 
 // TestSizesOfALongRun checks how much the page loads of a run of ten thousand steps, and anew with each event of it.
 func TestSizesOfALongRun(t *testing.T) {
@@ -59,7 +39,7 @@ steps:
 		Says    struct{ Text string }
 	}
 	read := func(query string) (s stand, bytes int) {
-		text := got(t, at+query)
+		text := asked(t, http.MethodGet, at+query, "")
 		if err := json.Unmarshal(text, &s); err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +55,7 @@ steps:
 	for _, change := range []struct{ path, body string }{
 		{"/pause", `{"actor":"ada"}`}, {"/resume", `{}`}, {"/events", `{"name":"go"}`},
 	} {
-		posted(t, at+change.path, change.body)
+		asked(t, http.MethodPost, at+change.path, change.body)
 		next, size := read(fmt.Sprintf("?folded=true&changed=true&wait=30s&after=%d", now.Events))
 		if !next.Partial || next.Events <= now.Events || size > mostOfAChange {
 			t.Errorf("%s: %d bytes with the events up to %d, a part: %t; at most %d are wanted",
@@ -129,15 +109,11 @@ func TestPageQueues(t *testing.T) {
 	nightly.Only(t, "a browser of its own")
 	t.Parallel()
 	l := looker{t, browser(t)}
-	dir := t.TempDir()
-	for _, k := range runKinds {
-		write(t, dir, k.name+".yaml", "pawl: 1\nname: "+k.name+"\n"+k.flow)
-	}
-	address := served(t, dir, "--virtual-time", "--database", "memory:", ".")
+	address := servedKinds(t)
 	for _, name := range []string{"breaker", "first", "queued"} {
 		begin(t, address, fmt.Sprintf(`{"workflow":%q,"workflowId":%q}`, name, name))
 	}
-	posted(t, address+"/api/v1/clock", `{"by":"1m"}`)
+	asked(t, http.MethodPost, address+"/api/v1/clock", `{"by":"1m"}`)
 	card := func(name string) string {
 		return fmt.Sprintf(`[...document.querySelectorAll(".limits .card")].find((c) =>
 			c.textContent.startsWith(%q))`, name)

@@ -37,10 +37,10 @@ func TestPageReplays(t *testing.T) {
 	for i, n := range []int{1, 0, 0} {
 		begin(t, address, fmt.Sprintf(`{"workflow":"stock","workflowId":"stock-%d","input":{"n":%d}}`, i, n))
 		if i == 0 { // runs of one instant are in no order
-			posted(t, address+"/api/v1/clock", `{"by":"1s"}`)
+			asked(t, http.MethodPost, address+"/api/v1/clock", `{"by":"1s"}`)
 		}
 	}
-	posted(t, address+"/api/v1/clock", `{"by":"10m"}`)
+	asked(t, http.MethodPost, address+"/api/v1/clock", `{"by":"10m"}`)
 	begin(t, address, `{"workflow":"stock","workflowId":"stock-3","input":{"n":1}}`)
 	l.does("open the run", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address+"/run/stock-1"))
 	l.sees(saidAt, "none is left")

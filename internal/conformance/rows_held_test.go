@@ -61,7 +61,7 @@ func (s *shop) recover() {
 // those that were on their way when its breaker opened, and after each pause one probe. When it is well again all
 // succeed. The record says why attempts were held and until when.
 func testBreakerOfService(t *testing.T) {
-	const runs, concurrency, failures, pause = 40, 3, 3, 50 * time.Millisecond
+	const runs, concurrency, failures, pause, mute = 40, 3, 3, 50 * time.Millisecond, 100 * time.Millisecond
 	s := &shop{failedTold: make(chan int, 1000)}
 	server := httptest.NewServer(s)
 	defer server.Close()
@@ -71,10 +71,10 @@ name: buy
 services:
   shop:
     retry: exponential(5, 1ms)
-    limits: {concurrency: %d, breaker: {failures: %d, pause: %s, maxPause: 100ms}}
+    limits: {concurrency: %d, breaker: {failures: %d, pause: %s, maxPause: %s}}
 steps:
   - {name: pay, service: shop, http: "%s"}
-`, concurrency, failures, pause, server.URL))
+`, concurrency, failures, pause, mute, server.URL))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ steps:
 	if held < runs/2 {
 		t.Errorf("%d of %d runs were held by the breaker", held, runs)
 	}
-	checkProbes(ctx, t, e, all)
+	checkProbes(ctx, t, e, all, mute)
 }
 
 // heldRuns counts the runs whose step is held by the breaker of the service.
@@ -143,8 +143,8 @@ func heldRuns(ctx context.Context, t *testing.T, e *pawl.Engine, all []pawl.Run[
 }
 
 // checkProbes reads from the histories that while the service failed at most one attempt ran at a time, once its
-// breaker was open.
-func checkProbes(ctx context.Context, t *testing.T, e *pawl.Engine, all []pawl.Run[any]) {
+// breaker was open. Another one may begin beside a probe that has said nothing for that long, as on a busy machine.
+func checkProbes(ctx context.Context, t *testing.T, e *pawl.Engine, all []pawl.Run[any], mute time.Duration) {
 	t.Helper()
 	type span struct{ from, to time.Time }
 	var failed []span
@@ -180,7 +180,8 @@ func checkProbes(ctx context.Context, t *testing.T, e *pawl.Engine, all []pawl.R
 			continue
 		}
 		for k, other := range failed {
-			if i != k && other.from.After(opened) && other.from.Before(f.to) && f.from.Before(other.to) {
+			if i != k && !other.from.Before(f.from) && other.from.After(opened) && other.from.Before(f.to) &&
+				other.from.Sub(f.from) < mute {
 				t.Errorf("two probes at once: %v and %v", f, other)
 			}
 		}

@@ -208,7 +208,13 @@ func (r *Replay) hearOther(e *historypb.HistoryEvent) error {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
 		r.closed = true
 		return nil
+	default:
+		return r.hearChild(e)
 	}
+}
+
+// hearChild takes an event of a child workflow: all others were taken before.
+func (r *Replay) hearChild(e *historypb.HistoryEvent) error {
 	begun, there, is := ofChild(e)
 	if !is {
 		return fmt.Errorf("the workflow has not decided it, and nobody else can have")
