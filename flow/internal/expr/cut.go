@@ -74,8 +74,8 @@ func whole(args ...any) (any, error) {
 	object, _ := args[0].(map[string]any)
 	key, _ := args[1].(string)
 	if bytes, ok := number(object[key+"Bytes"]); ok && bytes > keptOfStream {
-		return nil, fmt.Errorf("%s has %d bytes, and the output keeps only its last %d: what later steps need whole "+
-			"goes to the file $PAWL_OUTPUT, such as NAME=VALUE", key, bytes, keptOfStream)
+		return nil, fmt.Errorf("%s has %d bytes, and the output keeps only its last %d (what later steps need whole "+
+			"goes to the file $PAWL_OUTPUT)", key, bytes, keptOfStream)
 	}
 	if len(args) > 2 {
 		return object[key], nil
