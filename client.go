@@ -359,10 +359,17 @@ func summaryOf(r *api.RunSummary) client.Summary {
 	return s
 }
 
+// explainedRun returns the run of a name, the newest one of its chain, with what explains it.
+func (e *local) explainedRun(ctx context.Context, id string) (*api.Run, error) {
+	return service.Newest(id, func() (*api.Run, error) {
+		return onRun(ctx, e, id, func(run core.RunID) (*api.Run, error) { return e.explained.Run(ctx, run.String()) })
+	}, service.Stands)
+}
+
 // Explain returns a run with everything that explains it: every attempt of every step, why each step and the run ended
 // as they did, which deadline ends them first and where it was set, what happens next and when, and who operated on it.
 func (e *local) Explain(ctx context.Context, id string) (*client.Explanation, error) {
-	r, err := onRun(ctx, e, id, func(run core.RunID) (*api.Run, error) { return e.explained.Run(ctx, run.String()) })
+	r, err := e.explainedRun(ctx, id)
 	if err != nil {
 		return nil, missing(err, "explain", id)
 	}
@@ -404,7 +411,7 @@ func (e *local) explains() *service.Embedded {
 
 // HistoryEvents returns what has happened to a run, in order, without the first events: those up to the number after.
 func (e *local) HistoryEvents(ctx context.Context, id string, after int) ([]client.HistoryEvent, error) {
-	r, err := onRun(ctx, e, id, func(run core.RunID) (*api.Run, error) { return e.explained.Run(ctx, run.String()) })
+	r, err := e.explainedRun(ctx, id)
 	if err != nil {
 		return nil, missing(err, "history", id)
 	}

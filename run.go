@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/schedule"
+	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -283,8 +284,11 @@ func noStep(op string, run core.RunID, name string) error {
 	return fmt.Errorf("pawl: %s: run %s has no step %q: %w", op, run, name, ErrNotFound)
 }
 
+// inspect returns the run of a name, the newest one of its chain, as it stands.
 func (e *local) inspect(ctx context.Context, id string) (*core.Run, error) {
-	return onRun(ctx, e, id, func(run core.RunID) (*core.Run, error) { return e.engine.Inspect(ctx, run) })
+	return service.Newest(id, func() (*core.Run, error) {
+		return onRun(ctx, e, id, func(run core.RunID) (*core.Run, error) { return e.engine.Inspect(ctx, run) })
+	}, func(r *core.Run) (string, bool) { return r.ID.String(), r.Phase.Closed() })
 }
 
 // Headers gives the run headers: what goes along with it and is not its input, such as a tenant. Steps, handlers and

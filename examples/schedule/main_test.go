@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +16,25 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// reports keeps what the steps of all runs write, also at once.
+type reports struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (r *reports) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.Write(b)
+}
+
+// count returns how often a line was written.
+func (r *reports) count(line string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Count(r.text.String(), line)
+}
 
 // keepFor keeps the schedule for a time.
 func keepFor(t *testing.T, e *pawltest.Env, w *pawl.Workflow[string, string], d time.Duration) {
@@ -28,7 +48,7 @@ func keepFor(t *testing.T, e *pawltest.Env, w *pawl.Workflow[string, string], d 
 
 // TestReports checks that the reports of an outage are made up for, and each firing has one.
 func TestReports(t *testing.T) {
-	var out strings.Builder
+	var out reports
 	w := workflow(&out)
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		begin := time.Now()
@@ -41,7 +61,7 @@ func TestReports(t *testing.T) {
 		keepFor(t, e, w, 5*time.Second)
 		for at := 2 * time.Second; at < 70*time.Second; at += 2 * time.Second {
 			line := fmt.Sprintf("sales sales@%s\n", begin.Add(at).UTC().Format(time.RFC3339))
-			if n := strings.Count(out.String(), line); n != 1 {
+			if n := out.count(line); n != 1 {
 				t.Errorf("%d times %q", n, line)
 			}
 		}
@@ -50,7 +70,7 @@ func TestReports(t *testing.T) {
 
 // TestManyOutages checks that the program makes up for more outages than a schedule has backfills at a time.
 func TestManyOutages(t *testing.T) {
-	var out strings.Builder
+	var out reports
 	w := workflow(&out)
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		begin := time.Now()
@@ -67,7 +87,7 @@ func TestManyOutages(t *testing.T) {
 		end := time.Now()
 		for at := begin.Add(2 * time.Second); at.Before(end); at = at.Add(2 * time.Second) {
 			line := fmt.Sprintf("sales sales@%s\n", at.UTC().Format(time.RFC3339))
-			if n := strings.Count(out.String(), line); n != 1 {
+			if n := out.count(line); n != 1 {
 				t.Fatalf("%d times %q", n, line)
 			}
 		}

@@ -189,11 +189,11 @@ func TestErrorThatPanics(t *testing.T) {
 	})
 	pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 		for _, write := range []bool{false, true} {
+			made.Store(0)
 			run, err := w.Start(t.Context(), e, "", write)
 			if err != nil {
 				t.Fatal(err)
 			}
-			made.Store(0)
 			if out, err := run.Result(t.Context()); err != nil || !strings.Contains(out, "torn") || made.Load() != 2 {
 				t.Errorf("%q after %d calls, %v", out, made.Load(), err)
 			}

@@ -47,6 +47,11 @@ func newReads(src source, read Read, now func() core.Time, lazy bool) *reads {
 
 // Run implements api.Service.
 func (r *reads) Run(ctx context.Context, name string) (*api.Run, error) {
+	return newestRun(ctx, name, r.run)
+}
+
+// run reads the run that a name means now.
+func (r *reads) run(ctx context.Context, name string) (*api.Run, error) {
 	id, err := r.find(ctx, name)
 	if err != nil {
 		return nil, err

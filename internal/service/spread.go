@@ -315,6 +315,11 @@ func (s *Routed) Restart(ctx context.Context, name string, r api.RestartRequest)
 
 // Run implements api.Service.
 func (s *Routed) Run(ctx context.Context, name string) (*api.Run, error) {
+	return newestRun(ctx, name, s.run)
+}
+
+// run reads the run that a name means now.
+func (s *Routed) run(ctx context.Context, name string) (*api.Run, error) {
 	return onRun(ctx, s, name, true, func(ctx context.Context, node api.Node, name string) (*api.Run, error) {
 		return node.Run(ctx, name)
 	})

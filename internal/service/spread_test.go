@@ -57,7 +57,7 @@ func (f *failing) Start(context.Context, api.StartRequest) (api.Started, error) 
 }
 
 func (f *failing) Run(context.Context, string) (*api.Run, error) {
-	return nil, f.answer()
+	return &api.Run{RunSummary: api.RunSummary{Phase: api.RunRunning}}, f.answer()
 }
 
 func (f *failing) Watch(_ context.Context, _ string, after int, fn func(api.Event) error) error {
