@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/naming"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -274,7 +275,7 @@ func (e *PanicError) Error() string {
 func newPanic(v any, stack []byte) *PanicError {
 	const most = 8 << 10
 	return &PanicError{
-		Value: shortened(fmt.Sprint(v)), At: panickedAt(string(stack)),
+		Value: naming.Shorten(fmt.Sprint(v)), At: panickedAt(string(stack)),
 		Stack: string(stack[:min(len(stack), most)]),
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/naming"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -111,10 +111,6 @@ func register(name string, decode func([]byte) (error, bool)) {
 	errorTypes.byName[name] = decode
 }
 
-// mostMessage bounds what is kept of an error's text, in bytes. It goes into the history and into every error that a
-// caller gets.
-const mostMessage = 16 << 10
-
 // messageOf returns what an error says, also if saying it panics.
 func messageOf(err error) (text string) {
 	defer func() {
@@ -122,19 +118,7 @@ func messageOf(err error) (text string) {
 			text = fmt.Sprintf("the method Error of %T panicked: %v", err, v)
 		}
 	}()
-	return shortened(err.Error())
-}
-
-// shortened returns the beginning of a text that is too long, and how long it was.
-func shortened(text string) string {
-	if len(text) <= mostMessage {
-		return text
-	}
-	end := mostMessage
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return fmt.Sprintf("%s … (%d bytes in all)", text[:end], len(text))
+	return naming.Shorten(err.Error())
 }
 
 // failureOf turns an error into what is recorded.

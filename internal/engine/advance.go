@@ -58,7 +58,7 @@ func (p *Partition) advance(r *run, def *core.Definition, in core.Input) error {
 func (p *Partition) compute(t *transition, def *core.Definition, in core.Input) (next *transition, err error) {
 	defer catchPanic("it took", in, &err) // a log line reads: its code panicked while it took core.Tick
 	r := t.run
-	if t.out, err = core.Advance(r.state, def, in, p.now); err != nil {
+	if t.out, err = core.Advance(r.state, def, p.cfg.bounded(in), p.now); err != nil {
 		return nil, err
 	}
 	for _, e := range t.out.Effects {
@@ -99,7 +99,6 @@ func (p *Partition) handleEffect(r *run, e core.Effect, next *transition) {
 		if p.handling.instants < mostInstants && p.pipeline.hasRoom(p.cfg.Inflight) {
 			if done, ok := p.tasks.do(&eff.Task); ok {
 				p.handling.instants++
-				done = p.cfg.bounded(done)
 				p.handling.todo.push(localEffect{run: r, eff: eff, done: &done})
 				return
 			}

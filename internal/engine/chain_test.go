@@ -48,6 +48,30 @@ func (r *rig) eventsTaken(id core.RunID) (out []string) {
 	return out
 }
 
+// TestInputForOneRun checks that what is for one run of a chain does not reach the next one.
+func TestInputForOneRun(t *testing.T) {
+	r := newRig(t, -1)
+	first := r.start(relay(r))
+	r.settle()
+	for i, in := range []core.Input{
+		core.SignalReceived{Name: "go", ID: "a", Payload: []byte("1")},
+		core.SignalReceived{Name: "go", ID: "b", Payload: []byte("2")},
+		core.Operation{Op: core.OpTerminate, Step: core.NoStep},
+	} {
+		c := ask(r, &InputCall{Run: first, Input: in, Exact: true})
+		r.settle()
+		if code := CodeOf(c.Err); (i > 0) != (code == CodeRunClosed) {
+			t.Errorf("input %d: %v", i, c.Err)
+		}
+	}
+	if got := r.eventsTaken(first); len(got) != 1 || got[0] != "1" {
+		t.Errorf("the chain has taken %v", got)
+	}
+	if last, err := r.p.current(first); err != nil || last.id() == first || last.state.Phase.Closed() {
+		t.Errorf("the chain does not go on: %v", err)
+	}
+}
+
 // TestEventsFollowTheChain sends each event twice to the first run of a chain. The runs of the chain take each event
 // once.
 func TestEventsFollowTheChain(t *testing.T) {

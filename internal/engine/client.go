@@ -83,42 +83,53 @@ func (e *Engine) checkPayload(op, id string, b []byte) error {
 // on the whole run goes to the last run of the chain, unless it retries the run. Errors: CodeNotFound, CodeConflict,
 // CodeRunClosed, CodeInvalid, and those of Start.
 func (e *Engine) Operate(ctx context.Context, id core.RunID, op core.Operation) error {
-	if err := e.checkPayload(op.Op.String(), id.String(), op.Output); err != nil {
-		return err
-	}
-	if err := (naming.Operation{Actor: op.Actor, Reason: op.Reason}).Check(); err != nil {
-		return invalid(op.Op.String(), id.String(), "%w", err)
-	}
-	return e.input(ctx, id, op)
+	return e.Input(ctx, id, op, false)
 }
 
 // Signal delivers an event. It returns when the event is durable. If the run's chain has gone on, the event goes to the
 // last run of the chain. An expected event is refused if no step of a flow can wait for it.
 // Errors: those of Operate, CodeFull.
 func (e *Engine) Signal(ctx context.Context, id core.RunID, s core.SignalReceived, expected bool) error {
-	if s.Name == "" {
-		return invalid("event send", id.String(), "the event's name is empty")
+	if expected {
+		return e.Input(ctx, id, core.ExpectedSignal{Event: s}, false)
 	}
-	if err := (naming.Send{Name: s.Name, ID: s.ID, Actor: s.Actor, Reason: s.Reason}).Check(); err != nil {
-		return invalid("event send", id.String(), "%w", err)
+	return e.Input(ctx, id, s, false)
+}
+
+// Input gives an event or an operation to a run, as Signal and Operate do. An exact one is for the named run alone, and
+// refused with CodeRunClosed if that has ended, though its chain has gone on.
+func (e *Engine) Input(ctx context.Context, id core.RunID, in core.Input, exact bool) error {
+	op, payload, err := "event send", []byte(nil), error(nil)
+	switch in := in.(type) {
+	case core.Operation:
+		op, payload, err = in.Op.String(), in.Output, naming.Operation{Actor: in.Actor, Reason: in.Reason}.Check()
+	case core.SignalReceived:
+		payload, err = in.Payload, checkEvent(&in)
+	case core.ExpectedSignal:
+		payload, err = in.Event.Payload, checkEvent(&in.Event)
+	default:
+		err = fmt.Errorf("a caller gives no %T", in)
 	}
-	if err := e.checkPayload("event send", id.String(), s.Payload); err != nil {
+	if err != nil {
+		return invalid(op, id.String(), "%w", err)
+	}
+	if err := e.checkPayload(op, id.String(), payload); err != nil {
 		return err
 	}
-	if expected {
-		return e.input(ctx, id, core.ExpectedSignal{Event: s})
+	return e.of(id).input(ctx, id, in, exact)
+}
+
+// checkEvent refuses an event without a name, and texts that cannot be kept.
+func checkEvent(s *core.SignalReceived) error {
+	if s.Name == "" {
+		return errors.New("the event's name is empty")
 	}
-	return e.input(ctx, id, s)
+	return naming.Send{Name: s.Name, ID: s.ID, Actor: s.Actor, Reason: s.Reason}.Check()
 }
 
-// input gives an input to the driver of a run.
-func (e *Engine) input(ctx context.Context, id core.RunID, in core.Input) error {
-	return e.of(id).input(ctx, id, in)
-}
-
-func (e *driver) input(ctx context.Context, id core.RunID, in core.Input) error {
+func (e *driver) input(ctx context.Context, id core.RunID, in core.Input, exact bool) error {
 	c := e.spare.inputs.get()
-	c.Run, c.Input = id, in
+	c.Run, c.Input, c.Exact = id, in, exact
 	if id == (core.RunID{}) {
 		return emptyID(c.op())
 	}

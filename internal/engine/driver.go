@@ -124,14 +124,6 @@ func (e *driver) err() error {
 	return nil
 }
 
-// bounded makes an attempt fail whose output is too large.
-func (c *Config) bounded(end core.TaskEnded) core.TaskEnded {
-	if n := len(end.Output); n > c.MaxPayload {
-		end.Failure, end.Output = permanentFailure("output_too_large", tooLarge(n, c.MaxPayload)), nil
-	}
-	return end
-}
-
 // stats counts what the partition holds.
 func (e *driver) stats() Stats {
 	e.counts.Lock()

@@ -60,15 +60,7 @@ func (e *Engine) Offered(queue string, takes func(taskType string) bool) {
 // Report implements worker.Reporter. It takes a worker's TaskEnded, TaskStopped or Beat. An output that is too large
 // makes the attempt fail.
 func (e *Engine) Report(run core.RunID, in core.Input) {
-	e.within(run).requests.put(request{rep: report{run, e.bounded(in)}})
-}
-
-// bounded makes an attempt fail whose output is too large.
-func (e *Engine) bounded(in core.Input) core.Input {
-	if end, ok := in.(core.TaskEnded); ok && len(end.Output) > e.cfg.MaxPayload {
-		return e.cfg.bounded(end)
-	}
-	return in
+	e.within(run).requests.put(request{rep: report{run, in}})
 }
 
 // Confirm implements worker.Confirmer. It reports, and calls done when the report is durable, or with true if the
@@ -83,7 +75,7 @@ func (e *Engine) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
 // Deliver reports as Report does. It calls done with nil when the report is durable, else with why it was refused. done
 // must not block.
 func (e *Engine) Deliver(run core.RunID, in core.Input, done func(error)) {
-	e.Do(run, nil, []core.Input{e.bounded(in)}, done)
+	e.Do(run, nil, []core.Input{in}, done)
 }
 
 // Do gives several inputs to one run, in order and in one commit. After the first refused input, only reports that

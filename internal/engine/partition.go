@@ -123,6 +123,7 @@ type InputCall struct {
 	saving[struct{}]
 	Run   core.RunID
 	Input core.Input
+	Exact bool // it is for this run, and for no later one of its chain
 }
 
 func (c *InputCall) op() string {
@@ -134,7 +135,7 @@ func (c *InputCall) op() string {
 
 func (c *InputCall) do(p *Partition) {
 	find := p.get
-	if forLastOfChain(c.Input) {
+	if !c.Exact && forLastOfChain(c.Input) {
 		find = p.current
 	}
 	r, err := find(c.Run)

@@ -1,4 +1,4 @@
-package facetest_test
+package facetest
 
 import (
 	"context"

@@ -3,6 +3,7 @@ package facetest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl"
+	"github.com/pawl-dev/pawl/client"
 	"github.com/pawl-dev/pawl/pawltest"
 )
 
@@ -92,5 +94,63 @@ func TestHeartbeatsThatAreNotKept(t *testing.T) {
 		if n := strings.Count(log.String(), want); n != 1 || !strings.Contains(log.String(), "step=s") {
 			t.Errorf("%q is in the log %d times:\n%s", want, n, &log)
 		}
+	}
+}
+
+// dataError is an error whose data is as large as one likes.
+type dataError struct{ Data string }
+
+func (e *dataError) Error() string { return "refused" }
+
+func init() { pawl.RegisterError[*dataError]("test.data") }
+
+// TestLargeFailures checks that an error loses data above the limit, wherever it comes from, and stays what it is: it
+// is tried again, or not, as with less data.
+func TestLargeFailures(t *testing.T) {
+	attempts := 0
+	step := func(large bool) func(context.Context) error {
+		return func(context.Context) error {
+			attempts++
+			data := "x"
+			if large {
+				data = strings.Repeat("x", 3<<20)
+			}
+			return &dataError{data}
+		}
+	}
+	for name, body := range map[string]func(ctx pawl.Context) error{
+		"of a step": func(ctx pawl.Context) error {
+			return pawl.Do(ctx, "s", step(true), pawl.Retry("fixed(3, 1s)"))
+		},
+		"of a body": func(pawl.Context) error { return step(true)(t.Context()) },
+		"of an operator": func(ctx pawl.Context) error {
+			return second(pawl.HandlerRef[any, string]("nobody").Call(ctx, "h", 1))
+		},
+	} {
+		attempts = 0
+		w := pawl.Define("w", func(ctx pawl.Context, _ string) (string, error) { return "", body(ctx) })
+		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
+			r, err := w.Start(t.Context(), e, "", "")
+			if err == nil && name == "of an operator" {
+				err = e.Operate(t.Context(), r.ID, pawl.Operation{
+					Op: client.OpFail, Step: "h", Err: step(true)(t.Context()),
+				})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = r.Result(t.Context())
+			const left = "refused; the data of this failure is left out: the payload has 3"
+			if err == nil || !strings.Contains(err.Error(), left) {
+				t.Errorf("%s: %.300v", name, err)
+			}
+			d, err := e.Explain(t.Context(), r.ID)
+			if text, _ := json.Marshal(d); err != nil || len(text) > 20_000 {
+				t.Errorf("%s: %d bytes are kept, %v", name, len(text), err)
+			}
+			if name == "of a step" && attempts != 3 {
+				t.Errorf("%s: %d attempts", name, attempts)
+			}
+		}, w)
 	}
 }

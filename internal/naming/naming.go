@@ -68,3 +68,19 @@ func Check(what, text string, most int) error {
 		return nil
 	}
 }
+
+// mostText bounds what is kept of an error's text, in bytes. It goes into the history and into every error that a
+// caller gets.
+const mostText = 16 << 10
+
+// Shorten returns the beginning of a text that is too long to be kept, and how long it was.
+func Shorten(text string) string {
+	if len(text) <= mostText {
+		return text
+	}
+	end := mostText
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return fmt.Sprintf("%s … (%d bytes in all)", text[:end], len(text))
+}

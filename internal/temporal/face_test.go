@@ -3,7 +3,6 @@ package temporal
 import (
 	"context"
 	"net"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,7 +10,6 @@ import (
 	commandpb "go.temporal.io/api/command/v1"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
-	historypb "go.temporal.io/api/history/v1"
 	querypb "go.temporal.io/api/query/v1"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	updatepb "go.temporal.io/api/update/v1"
@@ -416,34 +414,5 @@ func TestAnswerAfterAReset(t *testing.T) {
 		b.must([2]string{"answer complete", notFound}, [2]string{"refuse", "refuse: Workflow task not found.\n"})
 		b.takeTask(options{})
 		b.must([2]string{"answer complete", ""}, [2]string{"answer complete", notFound})
-	})
-}
-
-// TestLargeReportsOfActivities checks that an activity whose result is too large fails, and that details of a heartbeat
-// that are too large are refused.
-func TestLargeReportsOfActivities(t *testing.T) {
-	faced(t, func(f *face) {
-		f.must([2]string{"start", ""})
-		f.takeTask(options{})
-		f.must([2]string{"answer activity a attempt=1h", ""})
-		f.act(words("work"))
-		large := values(strings.Repeat("x", 3<<20))
-		err := f.ask("RecordActivityTaskHeartbeat", &workflowservice.RecordActivityTaskHeartbeatRequest{
-			Namespace: Namespace, TaskToken: f.acts["a"], Details: large,
-		})
-		if status.Code(err) != codes.InvalidArgument {
-			t.Errorf("the heartbeat: %v", err)
-		}
-		err = f.ask("RespondActivityTaskCompleted", &workflowservice.RespondActivityTaskCompletedRequest{
-			Namespace: Namespace, TaskToken: f.acts["a"], Result: large,
-		})
-		if err != nil {
-			t.Error(err)
-		}
-		events := f.history()
-		failed := func(e *historypb.HistoryEvent) bool { return e.GetActivityTaskFailedEventAttributes() != nil }
-		if !slices.ContainsFunc(events, failed) {
-			t.Errorf("the activity has not failed: %v", events)
-		}
 	})
 }

@@ -27,7 +27,10 @@ func (s *Frontend) DeleteWorkflowExecution(
 	id, name, open := r.Fold.Run, r.Fold.Created.WorkflowID, r.Fold.Closed == 0
 	r.Release()
 	if open {
-		if err = s.terminate(ctx, id); err != nil && api.CodeOf(err) != api.CodeRunClosed {
+		err = s.engine.Input(ctx, id, core.Operation{
+			Op: core.OpTerminate, Step: core.NoStep, Actor: removeActor, Reason: removeReason,
+		}, true)
+		if err != nil && api.CodeOf(err) != api.CodeRunClosed {
 			return nil, err
 		}
 	}
@@ -39,19 +42,4 @@ func (s *Frontend) DeleteWorkflowExecution(
 		s.tasks.Remove(id)
 	}
 	return &workflowservice.DeleteWorkflowExecutionResponse{}, err
-}
-
-// terminate terminates a run that is to be removed. If the run has ended meanwhile, this does not reach the next one
-// of its chain, as an operation would.
-func (s *Frontend) terminate(ctx context.Context, id core.RunID) error {
-	done := make(chan error, 1)
-	s.engine.Deliver(id, core.Operation{
-		Op: core.OpTerminate, Step: core.NoStep, Actor: removeActor, Reason: removeReason,
-	}, func(err error) { done <- err })
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -39,6 +39,21 @@ func noRun(id string) error { return serviceerror.NewNotFound("workflow not foun
 
 // use returns the run that a caller names, as it is now. It has to be released where there is no error.
 func (s *Frontend) use(ctx context.Context, x *commonpb.WorkflowExecution) (*tasks.OfRun, error) {
+	for {
+		r, err := s.useFound(ctx, x)
+		if err != nil || r.Fold.Closed == 0 || x.GetRunId() != "" {
+			return r, err
+		}
+		// The chain may have gone on since the run was found.
+		if newest, err := s.find(ctx, x); err != nil || newest == r.Fold.Run {
+			return r, nil //nolint:nilerr // the run was removed meanwhile: it is shown as it was
+		}
+		r.Release()
+	}
+}
+
+// useFound returns the run that a caller's names mean at present, as it is now.
+func (s *Frontend) useFound(ctx context.Context, x *commonpb.WorkflowExecution) (*tasks.OfRun, error) {
 	id, err := s.find(ctx, x)
 	if err != nil {
 		return nil, err
@@ -286,10 +301,16 @@ func (s *Frontend) SignalWorkflowExecution(
 	if err != nil {
 		return nil, serviceerror.NewInvalidArgument(err.Error())
 	}
-	err = s.engine.Signal(ctx, id, core.SignalReceived{
+	err = s.give(ctx, q.WorkflowExecution, id, core.SignalReceived{
 		Name: q.SignalName, ID: q.RequestId, Payload: payload, Actor: q.Identity,
-	}, false)
-	return &workflowservice.SignalWorkflowExecutionResponse{}, ended(err)
+	})
+	return &workflowservice.SignalWorkflowExecutionResponse{}, err
+}
+
+// give gives an event or an operation to a run: to the one of the run id that the caller said, or else to the newest
+// one of the chain.
+func (s *Frontend) give(ctx context.Context, x *commonpb.WorkflowExecution, id core.RunID, in core.Input) error {
+	return ended(s.engine.Input(ctx, id, in, x.GetRunId() != ""))
 }
 
 // ended says in the protocol's words that a run has ended.
@@ -306,9 +327,9 @@ func (s *Frontend) RequestCancelWorkflowExecution(
 ) (*workflowservice.RequestCancelWorkflowExecutionResponse, error) {
 	id, err := s.open(ctx, q.WorkflowExecution, q.FirstExecutionRunId)
 	if err == nil {
-		err = ended(s.engine.Operate(ctx, id, core.Operation{
+		err = s.give(ctx, q.WorkflowExecution, id, core.Operation{
 			Op: core.OpCancel, Step: core.NoStep, Actor: q.Identity, Reason: q.Reason,
-		}))
+		})
 	}
 	return &workflowservice.RequestCancelWorkflowExecutionResponse{}, err
 }
@@ -319,9 +340,9 @@ func (s *Frontend) TerminateWorkflowExecution(
 ) (*workflowservice.TerminateWorkflowExecutionResponse, error) {
 	id, err := s.open(ctx, q.WorkflowExecution, q.FirstExecutionRunId)
 	if err == nil {
-		err = ended(s.engine.Operate(ctx, id, core.Operation{
+		err = s.give(ctx, q.WorkflowExecution, id, core.Operation{
 			Op: core.OpTerminate, Step: core.NoStep, Actor: q.Identity, Reason: q.Reason,
-		}))
+		})
 	}
 	return &workflowservice.TerminateWorkflowExecutionResponse{}, err
 }

@@ -8,6 +8,7 @@ import (
 	failurepb "go.temporal.io/api/failure/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pawl-dev/pawl/internal/naming"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -16,10 +17,30 @@ type storedFailure struct {
 	Temporal []byte `json:"temporal"`
 }
 
+// mostFailure bounds a failure, in bytes. In base64, with what is around it, it is as much as the engine keeps.
+const mostFailure = 3<<19 - 32<<10
+
+// tooLarge returns the failure that takes the place of one that is too large, as Temporal's server makes it.
+func tooLarge(f *failurepb.Failure) *failurepb.Failure {
+	return &failurepb.Failure{
+		Message: "Failure exceeds size limit.", Source: "Server",
+		FailureInfo: &failurepb.Failure_ServerFailureInfo{ServerFailureInfo: &failurepb.ServerFailureInfo{
+			NonRetryable: true,
+		}},
+		Cause: &failurepb.Failure{
+			Message: naming.Shorten(f.Message), Source: naming.Shorten(f.Source),
+			StackTrace: naming.Shorten(f.StackTrace),
+		},
+	}
+}
+
 // FailureOf returns what the judge and people have to know of a failure. The message itself is kept in the details.
 // Errors: the message has a text that is not UTF-8.
 func FailureOf(f *failurepb.Failure) (*policy.Failure, error) {
-	out := &policy.Failure{Kind: policy.KindError, Message: f.GetMessage()}
+	if proto.Size(f) > mostFailure {
+		f = tooLarge(f)
+	}
+	out := &policy.Failure{Kind: policy.KindError, Message: naming.Shorten(f.GetMessage())}
 	if f == nil {
 		return out, nil
 	}
