@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"reflect"
 	"runtime/debug"
-	"slices"
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/internal/naming"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -291,86 +289,4 @@ func permanent(err error) bool {
 // permanentFailure returns a failure that no further attempt can avoid.
 func permanentFailure(kind, message string) *policy.Failure {
 	return &policy.Failure{Kind: policy.KindFailed, Type: kind, Message: message, NonRetryable: true}
-}
-
-// bounded bounds what callers, workers and bodies report: an attempt fails whose output is too large, and a failure
-// loses its data if that is too large. To the judge it stays what it is.
-func (c *Config) bounded(in core.Input) core.Input {
-	switch in := in.(type) {
-	case core.TaskEnded:
-		if n := len(in.Output); n > c.MaxPayload {
-			in.Failure, in.Output = permanentFailure("output_too_large", tooLarge(n, c.MaxPayload)), nil
-			return in
-		}
-		if c.boundFailure(&in.Failure) {
-			return in
-		}
-	case core.Operation:
-		if c.boundFailure(&in.Failure) {
-			return in
-		}
-	case core.Commands:
-		if c.boundCommands(&in) {
-			return in
-		}
-	default:
-	}
-	return in
-}
-
-// boundCommands bounds the failures in a body's decisions, and reports whether one was too large.
-func (c *Config) boundCommands(in *core.Commands) (changed bool) {
-	all := in.Commands
-	for i, cmd := range all {
-		large := false
-		switch own := cmd.(type) {
-		case core.Close:
-			if large = c.boundFailure(&own.Failure); large {
-				cmd = own
-			}
-		case core.AnswerUpdate:
-			if large = c.boundFailure(&own.Failure); large {
-				cmd = own
-			}
-		default:
-		}
-		if large && !changed {
-			in.Commands, changed = slices.Clone(all), true // the caller keeps its own
-		}
-		if large {
-			in.Commands[i] = cmd
-		}
-	}
-	return changed
-}
-
-// leastFailure is how many bytes a failure may always have: texts and stacks are no payload.
-const leastFailure = 64 << 10
-
-// boundFailure takes its data from a failure that is too large, and reports whether it was.
-func (c *Config) boundFailure(f **policy.Failure) bool {
-	n, limit := sizeOf(*f), max(c.MaxPayload, leastFailure)
-	if n <= limit {
-		return false
-	}
-	short := **f
-	short.Details, short.Encoded, short.Also, short.Cause = nil, nil, nil, nil
-	left := "the data of this failure is left out: " + tooLarge(n, limit)
-	if short.Message != "" {
-		left = naming.Shorten(short.Message) + "; " + left
-	}
-	short.Message = left
-	*f = &short
-	return true
-}
-
-// sizeOf returns how many bytes of text and data a failure carries.
-func sizeOf(f *policy.Failure) (n int) {
-	for ; f != nil; f = f.Cause {
-		n += len(f.Message) + len(f.Details) + len(f.Encoded)
-		for i := range f.Also {
-			n += len(f.Also[i].Details)
-		}
-	}
-	return n
 }
