@@ -46,6 +46,7 @@ func TestPageOfAServer(t *testing.T) {
 	l.does("open a run", chromedp.EmulateViewport(1440, 900), chromedp.Navigate(p.address+"/run/mine"))
 	l.signs("pawl_0_0")
 	l.sees(".problem", "this token is not known to the server")
+	l.evaluates(`String(document.querySelectorAll(".bar .live").length)`, "0") // nothing is followed yet
 	l.pictures("signin")
 	l.signs(forTasks)
 	l.sees(".problem", `the token "a worker" has the role worker`)

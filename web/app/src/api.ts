@@ -159,19 +159,16 @@ export function saved(content: Blob, name: string): void {
   a.click();
   setTimeout(() => URL.revokeObjectURL(a.href), 60_000);
 }
-// getHistory returns all that has happened to a run.
-export async function getHistory(run: string): Promise<Event[]> {
-  const h = await ask<{ entries?: { events?: Event[] }[] }>(runPath(run, "history"));
-  return (h.entries ?? []).flatMap((e) => e.events ?? []);
-}
-// followHistory calls fn with what happens to a run after an event, until the run has ended or the signal comes.
-export async function followHistory(run: string, after: number, fn: (e: Event) => void, signal: AbortSignal): Promise<void> {
+// followHistory calls fn with what happens to a run after an event, until fn says that this is enough, the run has ended
+// or the signal comes. It reports whether the run has ended.
+export async function followHistory(run: string, after: number, fn: (e: Event) => boolean | void, signal: AbortSignal): Promise<boolean> {
   const answer = await request(`${base}${runPath(run)}/events?after=${after}`, { signal });
   if (!answer.ok || !answer.body) throw refusal(answer.status, await answer.text());
   for await (const m of messages(answer.body)) {
-    if (m.name !== "") return;
-    fn(JSON.parse(m.data) as Event);
+    if (m.name !== "") return m.name === "end";
+    if (fn(JSON.parse(m.data) as Event)) break;
   }
+  return false;
 }
 // signOut ends the session of the browser.
 export async function signOut(): Promise<void> {

@@ -1,44 +1,57 @@
 // Everything that is recorded of a run, and the runs that it started.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
 import type { Event, Run, RunSummary } from "./api.ts";
-import { followHistory, getHistory, listRuns } from "./api.ts";
+import { followHistory, listRuns } from "./api.ts";
 import { Link, Phase, Problem } from "./parts.tsx";
 import { utc } from "./state.ts";
 import { instant, parse } from "./time.ts";
+import { isClosed } from "./timeline.ts";
 import { runsOf } from "./query.ts";
 
+// step is how many events are shown at first, and with each wish for more.
 const step = 500;
 
+// History shows the newest events, and older ones as one asks for them: it loads no more than it shows.
 export function History({ run }: { run: Run }) {
-  const [events, setEvents] = useState<Event[] | null>(null);
+  const [events, setEvents] = useState<Event[]>([]);
   const [error, setError] = useState<unknown>(null);
-  const [shown, setShown] = useState(step);
+  const [busy, setBusy] = useState(false);
+  const known = useRef<Event[]>([]), stop = useRef(new AbortController());
   useEffect(() => {
-    const stop = new AbortController();
+    const own = stop.current = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    known.current = [];
     void (async () => {
-      const all = await getHistory(run.run);
-      let timer: ReturnType<typeof setTimeout> | undefined;
-      setEvents([...all]);
-      while (!stop.signal.aborted) {
+      for (let over = false; !over && !own.signal.aborted;) {
         // It comes at once while much happens, and is shown a few times a second.
-        await followHistory(run.run, all[all.length - 1]?.seq ?? 0, (e) => {
-          all.push(e);
-          timer ??= setTimeout(() => { timer = undefined; if (!stop.signal.aborted) setEvents([...all]); }, 250);
-        }, stop.signal).catch((e: unknown) => { if (!stop.signal.aborted) setError(e); });
-        await new Promise((done) => setTimeout(done, 2000));
+        over = await followHistory(run.run, known.current.at(-1)?.seq ?? Math.max(0, run.events - step), (e) => {
+          known.current.push(e);
+          timer ??= setTimeout(() => { timer = undefined; setEvents([...known.current]); }, 250);
+        }, own.signal).catch((e: unknown) => { if (!own.signal.aborted) setError(e); return false; });
+        if (!over) await new Promise((done) => setTimeout(done, 2000));
       }
-    })().catch((e: unknown) => { if (!stop.signal.aborted) setError(e); });
-    return () => stop.abort();
-  }, [run.run]);
-  if (error && !events) return <Problem error={error} />;
-  if (!events) return <p class="dim">Loading…</p>;
+    })();
+    return () => { own.abort(); clearTimeout(timer); };
+  }, [run.run, isClosed(run.phase)]);
+  const older = async () => {
+    const first = known.current[0]?.seq ?? 1, found: Event[] = [];
+    setBusy(true);
+    try {
+      await followHistory(run.run, Math.max(0, first - 1 - step), (e) => e.seq >= first || (found.push(e), e.seq === first - 1), stop.current.signal);
+      if (known.current[0]?.seq === first) setEvents([...(known.current = [...found, ...known.current])]);
+    } catch (e) { setError(e); }
+    setBusy(false);
+  };
+  if (error && events.length === 0) return <Problem error={error} />;
+  if (events.length === 0) return <p class="dim">Loading…</p>;
+  const before = (events[0]?.seq ?? 1) - 1;
   return (
     <div class="scroll history" tabIndex={0} aria-label="History">
       <table>
         <thead><tr><th>#</th><th>Time</th><th>What</th><th>Step</th><th>Detail</th></tr></thead>
         <tbody>
-          {events.slice(-shown).reverse().map((e) => (
+          {[...events].reverse().map((e) => (
             <tr key={e.seq}>
               <td class="num">{e.seq}</td><td class="num">{instant(parse(e.time), utc.value, true)}</td><td>{e.type}</td>
               <td><bdi>{plain(e.step ?? "")}</bdi></td>
@@ -47,7 +60,7 @@ export function History({ run }: { run: Run }) {
           ))}
         </tbody>
       </table>
-      {events.length > shown ? <button type="button" onClick={() => setShown(shown + step)}>Show {Math.min(step, events.length - shown)} older ones</button> : null}
+      {before > 0 ? <button type="button" disabled={busy} onClick={() => void older()}>Show {Math.min(step, before)} older ones</button> : null}
     </div>
   );
 }

@@ -11,7 +11,8 @@ export function later<P extends object>(load: () => Promise<ComponentType<P>>): 
     useEffect(() => {
       if (!View) load().then((of) => { known = of; setView({ of }); }, () => setFailed(true));
     }, []);
-    if (failed) return <p class="problem" role="alert">This part of the page cannot be loaded. Load the page again.</p>;
+    // A browser may keep that a file could not be loaded, so that only the whole page is asked for again.
+    if (failed) return <p class="problem" role="alert">This part of the page cannot be loaded. <button type="button" onClick={() => location.reload()}>Load the page again</button></p>;
     return View ? <View.of {...props} /> : <p class="dim">Loading…</p>;
   };
 }

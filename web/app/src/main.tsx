@@ -107,7 +107,7 @@ function App() {
         <nav aria-label="Pages">{shown.map(([to, name]) => <Link key={to} to={to} current={at.pathname === to || to === "/runs" && (run !== null || at.pathname === "/compare") || to === "/flows" && at.pathname === "/start"}>{name}</Link>)}</nav>
         <span class="grow" />
         <button type="button" class="goto-button dim" onClick={() => { goToShown.value = true; }}>Go to… <kbd>Ctrl K</kbd></button>
-        <span class={connected.value ? "dim live" : "urgent live"} role="status">{connected.value ? "● live" : "○ not connected, trying again"}</span>
+        {refused.value === null ? <span class={connected.value ? "dim live" : "urgent live"} role="status">{connected.value ? "● live" : "○ not connected, trying again"}</span> : null}
         <Signed />
         <Menu label="View">
           <button type="button" onClick={() => { utc.value = !utc.value; }}>{utc.value ? "Local time" : "UTC"}</button>

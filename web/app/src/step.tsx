@@ -53,6 +53,7 @@ export function StepPanel({ run, s, at, onChoose, onStep }: Props) {
       </header>
       {isClosed(s.phase) && !s.why ? null : <p class="doing" dir="auto">{isClosed(s.phase) ? plain(s.why ?? "") : <Says says={s.says} run={run.run} />}</p>}
       {s.actor ? <p class="dim">The event came from <bdi>{s.actor}</bdi>.</p> : null}
+      {s.heartbeat !== undefined && s.heartbeat !== null ? <Value name="Last heartbeat" value={s.heartbeat} /> : null}
       {s.againAt ? <p class="dim">Put back to work <Time at={s.againAt} ago />: its attempts count from there.</p> : null}
       {s.kind === "wait" && !isClosed(s.phase) && !run.asOf ? (s.event ? [s.event] : s.any ?? []).map((event) => <Send key={event} run={run.run} event={event} />) : null}
       {s.child && !run.asOf ? <Child key={s.child} id={s.child} /> : null}
