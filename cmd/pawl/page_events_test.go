@@ -34,7 +34,8 @@ steps:
 	l.runs(`document.querySelector(".history > button").click()`)
 	l.waits(`document.querySelector(".history").textContent.includes("run.started")`)
 	l.evaluates(`(() => {
-		const seqs = [...document.querySelectorAll(".history tbody td:first-child")].map((td) => Number(td.textContent));
+		const cells = [...document.querySelectorAll(".history tbody td:first-child")];
+		const seqs = cells.map((td) => Number(td.textContent));
 		return String(seqs.every((n, i) => n === seqs.length - i) && !document.querySelector(".history > button"));
 	})()`, "true")
 }
