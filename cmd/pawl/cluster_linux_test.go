@@ -179,10 +179,11 @@ func (b *nodesBed) sent(c *httpapi.Client, flow string, r api.StartRequest) stri
 	return ""
 }
 
-// ends waits through one node until all runs have succeeded.
+// ends waits through one node until all runs have succeeded. A task that was lost on its way to its worker is given out
+// again after a minute.
 func (b *nodesBed) ends(c *httpapi.Client, ids []string) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	ctx, cancel := context.WithTimeout(b.Context(), patience+2*time.Minute)
 	defer cancel()
 	var all sync.WaitGroup
 	for _, id := range ids {

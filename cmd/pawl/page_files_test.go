@@ -68,7 +68,7 @@ func TestPageFiles(t *testing.T) {
 	l.sees(".step h2", "test")
 	l.tab("Tests")
 	l.sees(".tests", "removes <all>")
-	l.sees(".tests", "cart · cart_test.py:12")
+	l.sees(".tests", "cart · reports/cart_test.py:12")
 	l.sees(".step .tab", "1 of 4 passed, 2 failed, 1 skipped.")
 	l.accessible("tests")
 	l.shot("tests")

@@ -127,14 +127,30 @@ func (l looker) click(selector string) {
 // press presses the button with a label.
 func (l looker) press(label string) {
 	l.Helper()
-	l.does("press "+label, chromedp.Click(fmt.Sprintf("//button[normalize-space()=%q]", label)))
+	l.presses("button", fmt.Sprintf(`b.textContent.trim() === %q`, label))
 }
 
 // tab chooses a tab by the beginning of its label.
 func (l looker) tab(label string) {
 	l.Helper()
-	path := fmt.Sprintf("//button[@role='tab'][starts-with(normalize-space(), %q)]", label)
-	l.does("choose "+label, chromedp.Click(path))
+	l.presses("button[role=tab]", fmt.Sprintf(`b.textContent.trim().startsWith(%q)`, label))
+}
+
+// presses presses the first button b of a selector for which a condition holds, once nothing lies above it. That is one
+// act of the page, between two pictures of which a button may move.
+func (l looker) presses(selector, condition string) {
+	l.Helper()
+	l.waits(fmt.Sprintf(`(() => {
+		const b = [...document.querySelectorAll(%q)].find((b) => %s);
+		b?.scrollIntoView({ block: "nearest" });
+		const at = b?.getBoundingClientRect();
+		if (!at || b.disabled || !b.contains(document.elementFromPoint(at.x + at.width / 2, at.y + at.height / 2))) {
+			return false;
+		}
+		b.focus();
+		b.click();
+		return true;
+	})()`, selector, condition))
 }
 
 // menu presses a button of the menu that a part of the page has.

@@ -53,6 +53,8 @@ type Nodes interface {
 	Changed() <-chan struct{}
 	// Asks reports whether a request comes from another node.
 	Asks(ctx context.Context) bool
+	// Failing returns why this node cannot take or keep partitions at present; nil: it can.
+	Failing() error
 }
 
 var _ api.Node = (*Routed)(nil)
@@ -72,6 +74,15 @@ func errMoving() *api.Error {
 		Code: api.CodeHeld, Message: "the partition of this run is on its way from one node to another",
 		Hint: "nothing was saved; try again in a moment",
 	}
+}
+
+// moving returns the error of a request whose partition has no owner for long, with why this node cannot be that.
+func (s *Routed) moving() *api.Error {
+	e := errMoving()
+	if why := s.nodes.Failing(); why != nil {
+		e.Message += ", and this one cannot take it at present: " + why.Error()
+	}
+	return e
 }
 
 // away returns the error of a request to another node. A caller is not told that something was closed if that node
@@ -121,7 +132,7 @@ func (s *Routed) at(ctx context.Context, partition int, reads bool,
 		if owner := s.nodes.Owner(partition); owner != nil {
 			return away(ask(func() bool { return s.nodes.Owner(partition) == owner }, owner, false))
 		}
-		return errMoving()
+		return s.moving()
 	})
 }
 
@@ -175,7 +186,7 @@ func onRun[T any](ctx context.Context, s *Routed, name string, reads bool,
 			changed := s.own.Changed()
 			defer func() {
 				if api.CodeOf(err) == api.CodeNotFound && (over(changed) || !s.own.Runs(home)) {
-					err = errMoving() // the partition that knows more than the view has left meanwhile, or leaves
+					err = s.moving() // the partition that knows more than the view has left meanwhile, or leaves
 				}
 			}()
 			id, err := s.own.Lookup(ctx, name)
@@ -227,7 +238,7 @@ func (s *Routed) Start(ctx context.Context, r api.StartRequest) (out api.Started
 		}
 		owner := s.nodes.Anyone()
 		if owner == nil {
-			return errMoving()
+			return s.moving()
 		}
 		return away(start(ctx, owner, false))
 	})

@@ -21,7 +21,8 @@ import (
 type absentNode struct {
 	owner   api.Node
 	changed chan struct{}
-	asks    bool // another node asks
+	asks    bool  // another node asks
+	fails   error // why it cannot take partitions
 }
 
 func (*absentNode) Runs(int) bool              { return false }
@@ -34,6 +35,7 @@ func (*absentNode) Lookup(_ context.Context, name string) (core.RunID, error) {
 	return core.RunID{}, noSuchRun(name)
 }
 func (n *absentNode) Asks(context.Context) bool { return n.asks }
+func (n *absentNode) Failing() error            { return n.fails }
 
 // failing is the service of a node that answers with one error after the other, and then succeeds.
 type failing struct {
@@ -121,6 +123,18 @@ func TestAskedAgain(t *testing.T) {
 			if f.asked != c.asked || api.CodeOf(err) != c.want {
 				t.Errorf("%s: asked %d times, %v", c.name, f.asked, err)
 			}
+		}
+	})
+}
+
+// TestNobodyCanOwn says why a node does not take the partition that has no owner.
+func TestNobodyCanOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &absentNode{fails: errors.New("the storage is read-only")}
+		s := NewRouted(&Embedded{reads: &reads{}}, n, n, movePatience)
+		err := s.Send(t.Context(), "order-1", api.SendRequest{Name: "paid"})
+		if api.CodeOf(err) != api.CodeHeld || !strings.Contains(err.Error(), "at present: the storage is read-only") {
+			t.Error(err)
 		}
 	})
 }
@@ -267,6 +281,7 @@ func (*leavingNode) Lookup(_ context.Context, name string) (core.RunID, error) {
 	return core.RunID{}, noSuchRun(name)
 }
 func (*leavingNode) Asks(context.Context) bool { return false }
+func (*leavingNode) Failing() error            { return nil }
 
 func (n *leavingNode) List(context.Context, journal.Query) (journal.Page, error) {
 	if n.left == nil {
