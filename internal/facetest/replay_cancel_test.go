@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -79,22 +80,24 @@ func ended(_ any, err error) error {
 // the history goes on. The code that has recorded a history passes with each part of it.
 func TestReplayComparesCancels(t *testing.T) {
 	for _, c := range cancellings {
-		cancels := false
-		w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) { return none{}, c.body(ctx, cancels) })
+		var cancels atomic.Bool
+		w := pawl.Define("w", func(ctx pawl.Context, _ none) (none, error) {
+			return none{}, c.body(ctx, cancels.Load())
+		})
 		replay := func(t *testing.T, history []byte, with bool) error {
 			t.Helper()
-			cancels = with
+			cancels.Store(with)
 			return pawl.Replay(t.Context(), pawl.Config{}, w, history)
 		}
 		pawltest.Run(t, func(t *testing.T, e *pawltest.Env) {
 			for _, with := range []bool{false, true} {
-				cancels = with
+				cancels.Store(with)
 				id := fmt.Sprint(c.name, with)
 				if _, err := w.Start(t.Context(), e, id, none{}); err != nil {
 					t.Fatal(err)
 				}
 				for at := range 8 { // the code's last wait begins after two seconds
-					cancels = with
+					cancels.Store(with)
 					e.Skip(400 * time.Millisecond)
 					history, err := e.History(t.Context(), id)
 					if err != nil {

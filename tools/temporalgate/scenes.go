@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -91,6 +92,19 @@ func again(ctx context.Context, do func() error) error {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
+}
+
+// sent sends something that ends a run, until the server has it. If the answer is lost, the run may have ended of what
+// was sent before.
+func sent(ctx context.Context, do func() error) error {
+	return again(ctx, func() error {
+		err := do()
+		var ended *serviceerror.NotFound
+		if errors.As(err, &ended) {
+			return nil
+		}
+		return err
+	})
 }
 
 // result waits for the result of a run, also while the server is away.
@@ -232,7 +246,7 @@ func signals(ctx context.Context, c client.Client, id string) error {
 	if err != nil {
 		return err
 	}
-	err = again(ctx, func() error { return c.SignalWorkflow(ctx, id, run.GetRunID(), "go", "signalled") })
+	err = sent(ctx, func() error { return c.SignalWorkflow(ctx, id, run.GetRunID(), "go", "signalled") })
 	if err != nil {
 		return err
 	}
@@ -270,7 +284,7 @@ func cancels(ctx context.Context, c client.Client, id string) error {
 		return err
 	}
 	time.Sleep(200 * time.Millisecond)
-	if err := again(ctx, func() error { return c.CancelWorkflow(ctx, id, run.GetRunID()) }); err != nil {
+	if err := sent(ctx, func() error { return c.CancelWorkflow(ctx, id, run.GetRunID()) }); err != nil {
 		return err
 	}
 	err = result(ctx, run, nil)
@@ -290,7 +304,7 @@ func terminates(ctx context.Context, c client.Client, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := again(ctx, func() error { return c.TerminateWorkflow(ctx, id, run.GetRunID(), "enough") }); err != nil {
+	if err := sent(ctx, func() error { return c.TerminateWorkflow(ctx, id, run.GetRunID(), "enough") }); err != nil {
 		return err
 	}
 	var terminated *temporal.TerminatedError

@@ -86,7 +86,7 @@ func updates(ctx context.Context, c client.Client, id string) error {
 			return fmt.Errorf("an update that is to be rejected: %w", err)
 		}
 	}
-	if err := again(ctx, func() error { return c.SignalWorkflow(ctx, id, "", "end", nil) }); err != nil {
+	if err := sent(ctx, func() error { return c.SignalWorkflow(ctx, id, "", "end", nil) }); err != nil {
 		return err
 	}
 	total := 0
