@@ -12,6 +12,16 @@ func Only(t testing.TB, reason string) {
 	}
 }
 
+// OnlyPlain skips a test under -short, as Only does, and under the race detector: one goroutine does all of it, and for
+// ten times as long.
+func OnlyPlain(t testing.TB, reason string) {
+	t.Helper()
+	Only(t, reason)
+	if Raced {
+		t.Skip("without the race detector: " + reason)
+	}
+}
+
 // Few returns how often a test repeats the same: few times under -short, else all.
 func Few(few, all int) int {
 	if testing.Short() {

@@ -9,7 +9,7 @@ import (
 // TestMachinesShareThePartitions checks that clusters move partitions in all the ways there are: they are given back,
 // and machines stop when their leases have ended, or stand still until another one has taken over.
 func TestMachinesShareThePartitions(t *testing.T) {
-	nightly.Only(t, "it counts over many universes; TestSeeds has clusters in three of ten")
+	nightly.OnlyPlain(t, "it counts over many universes; TestSeeds has clusters in three of ten")
 	var all Report
 	for seed := uint64(1); seed <= 150; seed++ {
 		r, err := Run(seed, Options{Cluster: true, Partitions: 4})

@@ -17,7 +17,7 @@ import (
 // TestChecksFindMistakesOfBodies plants one mistake at a time between the engine and the bodies. The checks must notice
 // it.
 func TestChecksFindMistakesOfBodies(t *testing.T) {
-	nightly.Only(t, "it searches universes for a planted mistake")
+	nightly.OnlyPlain(t, "it searches universes for a planted mistake")
 	for _, m := range []struct {
 		name string
 		opt  Options

@@ -11,7 +11,7 @@ import (
 // TestLimitChecksBite gives the engine other limits than the flows have, one at a time, and expects that the checks
 // see it.
 func TestLimitChecksBite(t *testing.T) {
-	nightly.Only(t, "it searches universes for a planted mistake")
+	nightly.OnlyPlain(t, "it searches universes for a planted mistake")
 	for _, m := range []struct {
 		name, service string
 		change        func(l *policy.QueueLimits)

@@ -12,7 +12,7 @@ import (
 // TestChecksFindMistakesInMessages plants one mistake at a time in the messages between partitions. The checks must
 // notice it.
 func TestChecksFindMistakesInMessages(t *testing.T) {
-	nightly.Only(t, "it searches universes for a planted mistake")
+	nightly.OnlyPlain(t, "it searches universes for a planted mistake")
 	many := func(wrap func(journal.Journal) journal.Journal) Options {
 		return Options{Partitions: 3, WrapJournal: wrap}
 	}
@@ -97,7 +97,7 @@ func changeInbox(change func([]journal.Message) []journal.Message) func(journal.
 
 // TestRunsSendMessagesBetweenPartitions checks that universes of several partitions do send messages.
 func TestRunsSendMessagesBetweenPartitions(t *testing.T) {
-	nightly.Only(t, "it searches universes for a planted mistake")
+	nightly.OnlyPlain(t, "it searches universes for a planted mistake")
 	messages := 0
 	for seed := uint64(1); seed <= 60; seed++ {
 		r, err := Run(seed, Options{Partitions: 4})

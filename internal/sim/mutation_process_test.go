@@ -13,7 +13,7 @@ import (
 // TestChecksFindMistakesOfSharing gives the partitions of a process more than they share, and expects that the checks
 // see it.
 func TestChecksFindMistakesOfSharing(t *testing.T) {
-	nightly.Only(t, "it searches universes for a planted mistake")
+	nightly.OnlyPlain(t, "it searches universes for a planted mistake")
 	for _, m := range []struct {
 		name, service string
 		change        func(l *policy.QueueLimits)
@@ -65,6 +65,6 @@ func expectAmong(t *testing.T, opt Options, see Invariant, or ...Invariant) {
 
 // TestChecksFindMistakesOfResting lets engines carry on what rests in their process.
 func TestChecksFindMistakesOfResting(t *testing.T) {
-	nightly.Only(t, "it searches universes for a planted mistake")
+	nightly.OnlyPlain(t, "it searches universes for a planted mistake")
 	expectViolation(t, Options{Rest: true, CarryAll: true}, []Invariant{Rested})
 }

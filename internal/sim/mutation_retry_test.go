@@ -10,7 +10,7 @@ import (
 
 // TestChecksFindMistakesOfRetries does the same to what a retry makes of labels and events.
 func TestChecksFindMistakesOfRetries(t *testing.T) {
-	nightly.Only(t, "it searches universes for a planted mistake")
+	nightly.OnlyPlain(t, "it searches universes for a planted mistake")
 	for _, m := range []struct {
 		name string
 		opt  Options

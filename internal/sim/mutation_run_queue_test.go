@@ -11,7 +11,7 @@ import (
 // TestChecksFindMistakesOfRunQueues gives the engine other limits than the checks know, one at a time, and expects that
 // they see it.
 func TestChecksFindMistakesOfRunQueues(t *testing.T) {
-	nightly.Only(t, "it searches universes for a planted mistake")
+	nightly.OnlyPlain(t, "it searches universes for a planted mistake")
 	for _, m := range []struct {
 		name, queue string
 		change      func(l *policy.QueueLimits)

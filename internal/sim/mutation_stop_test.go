@@ -12,7 +12,7 @@ import (
 
 // TestChecksFindMistakesOfStops does the same to bodies that cancel parts of themselves or are asked to stop.
 func TestChecksFindMistakesOfStops(t *testing.T) {
-	nightly.Only(t, "it searches universes for a planted mistake")
+	nightly.OnlyPlain(t, "it searches universes for a planted mistake")
 	for _, m := range []struct {
 		name string
 		opt  Options

@@ -12,7 +12,7 @@ import (
 
 // TestChecksFindMistakesOfTalk does the same to bodies that publish their state and answer updates.
 func TestChecksFindMistakesOfTalk(t *testing.T) {
-	nightly.Only(t, "it searches universes for a planted mistake")
+	nightly.OnlyPlain(t, "it searches universes for a planted mistake")
 	forgetAnswers := changeEntries(func(e *core.Entry) {
 		e.Records = slices.DeleteFunc(e.Records, func(rec core.Record) bool {
 			answered, ok := rec.(core.UpdateAnswered)

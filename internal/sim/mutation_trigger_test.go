@@ -10,7 +10,7 @@ import (
 // TestChecksFindMistakesOfRules gives the engine flows that say something else than the checks know about when a step
 // begins, when a run ends and who is told of that, one at a time, and expects that they see it.
 func TestChecksFindMistakesOfRules(t *testing.T) {
-	nightly.Only(t, "it searches universes for a planted mistake")
+	nightly.OnlyPlain(t, "it searches universes for a planted mistake")
 	for _, m := range []struct{ name, from, to string }{
 		{"always waits for success", "trigger: always", "trigger: allSucceeded"},
 		{"anyFailed begins always", "trigger: anyFailed", "trigger: always"},
