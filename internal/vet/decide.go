@@ -8,11 +8,15 @@ import (
 	"strings"
 )
 
-// checkDropped reports a durable call whose outcome is ignored.
+// checkDropped reports a durable call or a panic whose outcome is ignored.
 func (c *checker) checkDropped(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.ExprStmt:
 		call, ok := ast.Unparen(n.X).(*ast.CallExpr)
+		if ok && c.recovers(call) {
+			c.report(call, dropped, "what recover returns is dropped, so the run goes on after a panic as if nothing "+
+				"had happened: leave it out, since a panic fails the run, or return an error that says it")
+		}
 		if !ok || !c.isDurable(call) {
 			return
 		}
@@ -34,6 +38,12 @@ func (c *checker) checkDropped(n ast.Node) {
 			}
 		}
 	}
+}
+
+// recovers reports whether a call is one of the built-in recover.
+func (c *checker) recovers(call *ast.CallExpr) bool {
+	id, ok := ast.Unparen(call.Fun).(*ast.Ident)
+	return ok && c.pass.TypesInfo.Uses[id] == types.Universe.Lookup("recover")
 }
 
 func (c *checker) reportUnread(call *ast.CallExpr) {

@@ -28,7 +28,7 @@ A workflow's body is called again after a crash or a long wait, and must make th
 	maporder durable calls or append in a loop over a map
 	context  a body's Context in a step or in a branch
 	capture  a step or a branch that writes variables of the body around it; a body that writes those of the package
-	dropped  a durable call whose error, or a future that, nobody looks at
+	dropped  a durable call whose error, or a future or a panic that, nobody looks at
 	texts    retries, lengths of time and services that the engine would refuse, options of a step that is spelt in
 	         another way, types that cannot be recorded
 

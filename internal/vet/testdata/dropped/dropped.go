@@ -30,6 +30,21 @@ func body(ctx pawl.Context, in int) (int, error) {
 	if _, ok := ctx.Deadline(); ok { // want `ctx.Deadline in a workflow's body`
 		return 0, nil
 	}
+	func() {
+		defer func() { recover() }() // want `what recover returns is dropped`
+		_ = pawl.Do(ctx, "risky", save)
+	}()
+	err := func() (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = errors.New("it panicked")
+			}
+		}()
+		return pawl.Do(ctx, "careful", save)
+	}()
+	if err != nil {
+		return 0, err
+	}
 	pawl.ContinueAsNew(ctx, in) // want `pawl.ContinueAsNew ends the run by what it returns`
 	return read.Get(ctx)
 }
