@@ -51,15 +51,17 @@ require (
 	zombiezen.com/go/sqlite v1.4.2
 )
 
-require github.com/joshdk/go-junit v1.0.0
+require (
+	github.com/joshdk/go-junit v1.0.0
+	go.temporal.io/api v1.64.3
+	google.golang.org/grpc v1.85.0
+)
 
 require (
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.22.0 // indirect
 	github.com/nexus-rpc/nexus-proto-annotations v0.1.0 // indirect
-	go.temporal.io/api v1.64.3 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20261005182115-fad411399dd8 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261005182115-fad411399dd8 // indirect
-	google.golang.org/grpc v1.85.0 // indirect
 )
 
 require (
@@ -110,7 +112,7 @@ require (
 	go.uber.org/multierr v1.11.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
-	golang.org/x/mod v0.42.0 // indirect
+	golang.org/x/mod v0.42.0
 	golang.org/x/net v0.61.0 // indirect
 	gopkg.in/ini.v1 v1.67.3 // indirect
 	modernc.org/mathutil v1.7.1 // indirect

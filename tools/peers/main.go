@@ -46,6 +46,8 @@ var peers = []peer{
 	{name: "Pawl, PostgreSQL", open: openPawlServer, onServer: true},
 	{name: "River, PostgreSQL", open: openRiver, onServer: true},
 	{name: "Restate", open: openRestate, parks: 70 * time.Second},
+	{name: "Temporal's SDK on Pawl, SQLite", open: openGatewayFile, prepare: buildGateway},
+	{name: "Temporal's SDK on Pawl, PostgreSQL", open: openGatewayServer, onServer: true, prepare: buildGateway},
 	{name: "Temporal, SQLite", open: openTemporalFile, prepare: buildTemporal},
 	{name: "Temporal, PostgreSQL", open: openTemporalServer, onServer: true, prepare: buildTemporal},
 }

@@ -17,6 +17,7 @@ type turn struct {
 	Rate     float64 // runs a second
 	P50, P99 float64 // start to result, or instant to code, in milliseconds
 	Own      float64 // processor time a run of the peer's processes, in milliseconds
+	Beside   float64 // the part of it that a process beside this one used
 	Database float64 // the figure of the database server
 	Others   float64 // cores that neither of them used, but others did
 	Memory   float64 // bytes a run
@@ -31,8 +32,8 @@ type turn struct {
 func middle(turns []turn) (t turn) {
 	figures := func(t *turn) []*float64 {
 		return []*float64{
-			&t.Runs, &t.Rate, &t.P50, &t.P99, &t.Own, &t.Database, &t.Others, &t.Memory, &t.Disk, &t.Idle, &t.Seconds,
-			&t.Again, &t.Lost,
+			&t.Runs, &t.Rate, &t.P50, &t.P99, &t.Own, &t.Beside, &t.Database, &t.Others, &t.Memory, &t.Disk, &t.Idle,
+			&t.Seconds, &t.Again, &t.Lost,
 		}
 	}
 	for i, to := range figures(&t) {

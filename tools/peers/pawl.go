@@ -49,14 +49,23 @@ func openPawlFile(ctx context.Context, dir, _ string) (engine, error) {
 }
 
 func openPawlServer(ctx context.Context, _, postgres string) (engine, error) {
-	u, err := url.Parse(postgres)
+	database, err := inSchema(postgres)
 	if err != nil {
 		return nil, err
+	}
+	return openPawl(ctx, database)
+}
+
+// inSchema adds Pawl's schema to the address of a database.
+func inSchema(postgres string) (string, error) {
+	u, err := url.Parse(postgres)
+	if err != nil {
+		return "", err
 	}
 	q := u.Query()
 	q.Set("schema", pawlSchema)
 	u.RawQuery = q.Encode()
-	return openPawl(ctx, u.String())
+	return u.String(), nil
 }
 
 func (e pawlEngine) once(ctx context.Context, w work) error {

@@ -112,7 +112,9 @@ func measureRecovery(ctx context.Context, s stage) (turn, error) {
 	if err != nil {
 		return turn{}, err
 	}
-	used := func() usage { return usage{time.Now(), endedChildren(), s.database.processor(), machineBusy()} }
+	used := func() usage {
+		return usage{at: time.Now(), own: endedChildren(), base: s.database.processor(), busy: machineBusy()}
+	}
 	from := used()
 	p, err := s.program(ctx, finishCommand)
 	if err != nil {

@@ -28,7 +28,7 @@ type table struct {
 }
 
 // lastColumns are the columns that all tables end with.
-var lastColumns = []string{"CPU ms a run", "of the database server", "others, cores"}
+var lastColumns = []string{"CPU ms a run", "of its server", "of the database server", "others, cores"}
 
 var (
 	rates = table{[]string{"runs/s", "to the first", "p50 / p99 ms"}, func(t, first turn) string {
@@ -51,7 +51,8 @@ func (t table) head() string {
 }
 
 func (t table) row(of, first turn) string {
-	return fmt.Sprintf("%s | %.3g | %.3g | %.2g", t.figures(of, first), of.Own, of.Database, of.Others)
+	return fmt.Sprintf("%s | %.3g | %.3g | %.3g | %.2g", t.figures(of, first), of.Own, of.Beside, of.Database,
+		of.Others)
 }
 
 // brief returns the beginning of a reason: some peers add a stack or a log.

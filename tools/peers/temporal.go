@@ -24,20 +24,21 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// temporalEngine is Temporal's server in a separate process, and a worker of its SDK in this one.
+// temporalEngine is a server in a separate process, Temporal's or Pawl's, and a worker of Temporal's SDK in this one.
 type temporalEngine struct {
-	cmd    *exec.Cmd
-	said   strings.Builder
-	client client.Client
-	worker worker.Worker
+	cmd       *exec.Cmd
+	said      strings.Builder
+	namespace string
+	client    client.Client
+	worker    worker.Worker
 }
 
 func openTemporalFile(ctx context.Context, dir, _ string) (engine, error) {
-	return openTemporal(ctx, dir, "-dir", dir)
+	return openTemporal(ctx, dir, temporalServer, "-dir", dir)
 }
 
 func openTemporalServer(ctx context.Context, dir, postgres string) (engine, error) {
-	return openTemporal(ctx, dir, "-postgres", postgres)
+	return openTemporal(ctx, dir, temporalServer, "-postgres", postgres)
 }
 
 const temporalNamespace, temporalQueue = "peers", "steps"
@@ -54,8 +55,18 @@ func buildTemporal(ctx context.Context) error {
 	return nil
 }
 
-func openTemporal(ctx context.Context, dir string, args ...string) (engine, error) {
-	program, err := filepath.Abs(temporalProgram)
+// sdkServer is a server for workers of Temporal's SDK.
+type sdkServer struct {
+	file, namespace string
+	at              func(port int) []string // the arguments that say where it listens
+}
+
+var temporalServer = sdkServer{temporalProgram, temporalNamespace, func(port int) []string {
+	return []string{"-port", strconv.Itoa(port)}
+}}
+
+func openTemporal(ctx context.Context, dir string, p sdkServer, args ...string) (engine, error) {
+	file, err := filepath.Abs(p.file)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +78,7 @@ func openTemporal(ctx context.Context, dir string, args ...string) (engine, erro
 		return nil, err
 	}
 	port := ports[0]
-	e := &temporalEngine{cmd: exec.Command(program, append(args, "-port", strconv.Itoa(port))...)}
+	e := &temporalEngine{cmd: exec.Command(file, append(args, p.at(port)...)...), namespace: p.namespace}
 	e.cmd.Stdout, e.cmd.Stderr = &e.said, &e.said
 	if err := e.cmd.Start(); err != nil {
 		return nil, err
@@ -92,7 +103,7 @@ func freeRange(ctx context.Context, n int) (int, error) {
 // connect registers the namespace as soon as the server answers, and starts the worker.
 func (e *temporalEngine) connect(ctx context.Context, address string) error {
 	options := client.Options{
-		HostPort: address, Namespace: temporalNamespace,
+		HostPort: address, Namespace: e.namespace,
 		Logger: sdklog.NewStructuredLogger(slog.New(slog.NewTextHandler(io.Discard, nil))),
 	}
 	err := patiently(ctx, func(ctx context.Context) error {
@@ -102,7 +113,7 @@ func (e *temporalEngine) connect(ctx context.Context, address string) error {
 		}
 		defer spaces.Close()
 		err = spaces.Register(ctx, &workflowservice.RegisterNamespaceRequest{
-			Namespace: temporalNamespace, WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
+			Namespace: e.namespace, WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
 		})
 		var there *serviceerror.NamespaceAlreadyExists
 		if errors.As(err, &there) { // an earlier try whose answer came too late

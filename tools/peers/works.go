@@ -75,18 +75,20 @@ func (s stage) use(ctx context.Context, do func(e engine) (turn, error)) (t turn
 
 // usage is processor time that was used until a moment.
 type usage struct {
-	at              time.Time
-	own, base, busy time.Duration
+	at                      time.Time
+	own, beside, base, busy time.Duration
 }
 
 func (s stage) used(e engine) usage {
-	return usage{time.Now(), processor() + processorOf(e.process()), s.database.processor(), machineBusy()}
+	beside := processorOf(e.process())
+	return usage{time.Now(), processor() + beside, beside, s.database.processor(), machineBusy()}
 }
 
 // since puts into a turn what was used from one moment to another.
 func (t *turn) since(from, to usage, runs float64) {
 	own, base, span := to.own-from.own, to.base-from.base, to.at.Sub(from.at).Seconds()
 	t.Own, t.Database = own.Seconds()*1e3/runs, base.Seconds()*1e3/runs
+	t.Beside = (to.beside - from.beside).Seconds() * 1e3 / runs
 	t.Others = max(to.busy-from.busy-own-base, 0).Seconds() / span
 }
 
