@@ -83,7 +83,8 @@ format: ## tell which files gofumpt would write in another way
 	@$(GO) run -modfile=tools/lint/go.mod mvdan.cc/gofumpt -l $(SOURCES) | (! grep .) || { echo 'not formatted: make fmt'; exit 1; }
 
 .PHONY: vet
-vet: ## run go vet, and pawlvet over the workflows
+vet: ## run go vet, pawlvet over the workflows, and see whether go.mod is tidy
+	$(GO) mod tidy -diff
 	$(GO) vet ./...
 	$(GO) run ./cmd/pawlvet ./...
 
