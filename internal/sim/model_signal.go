@@ -32,10 +32,11 @@ func (m *runModel) keepEvent(rec core.SignalKept) {
 	}
 	known := m.ch.events[m.chain]
 	switch key := e.name + " " + e.id; {
+	case m.a.sdk.copied(m.a): // its chain begins with what the other run knew
+		if known[key] = e.id != ""; rec.Taken {
+			return
+		}
 	case rec.Taken && rec.Carried && known[key]:
-		return
-	case rec.Taken && m.a.sdk.copied(m.a):
-		known[key] = true
 		return
 	case rec.Carried && len(m.inherited) > 0 && m.inherited[0] == e:
 		m.inherited = m.inherited[1:]

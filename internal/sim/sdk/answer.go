@@ -334,7 +334,7 @@ func (r *Replay) signal(of *rand.Rand, next int64) decision {
 	id, ofChild := r.target(of)
 	a := &commandpb.SignalExternalWorkflowExecutionCommandAttributes{
 		Execution: &commonpb.WorkflowExecution{WorkflowId: id}, SignalName: "go", ChildWorkflowOnly: ofChild,
-		Input: payloads(fmt.Sprintf(`"%x/%d"`, r.digest, next)),
+		Input: payloads(fmt.Sprintf(`"%s/%x/%d"`, r.run, r.digest, next)),
 	}
 	return decision{&commandpb.Command{
 		CommandType: enumspb.COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION,

@@ -40,6 +40,7 @@ type Replay struct {
 	left     int // how often the workflow may still continue as new
 	answered int // workflow tasks that were answered
 	digest   uint64
+	run      string // the id of the run, which is in all that it sends: equal runs send different events
 
 	timers, activities, children, sends []opened
 
@@ -152,6 +153,7 @@ func (r *Replay) hear(e *historypb.HistoryEvent, all []*historypb.HistoryEvent) 
 	case *historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes:
 		r.kind = number(a.WorkflowExecutionStartedEventAttributes.WorkflowType.GetName())
 		r.left = count(a.WorkflowExecutionStartedEventAttributes.Input)
+		r.run = a.WorkflowExecutionStartedEventAttributes.OriginalExecutionRunId
 	case *historypb.HistoryEvent_WorkflowExecutionSignaledEventAttributes:
 		key := keyOf(e)
 		if r.heard[key] {
@@ -202,8 +204,12 @@ func (r *Replay) hear(e *historypb.HistoryEvent, all []*historypb.HistoryEvent) 
 func (r *Replay) hearOther(e *historypb.HistoryEvent) error {
 	switch e.EventType {
 	case enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED, enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED,
-		enumspb.EVENT_TYPE_WORKFLOW_TASK_FAILED, enumspb.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT,
-		enumspb.EVENT_TYPE_ACTIVITY_TASK_STARTED:
+		enumspb.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT, enumspb.EVENT_TYPE_ACTIVITY_TASK_STARTED:
+		return nil
+	case enumspb.EVENT_TYPE_WORKFLOW_TASK_FAILED:
+		if reset := e.GetWorkflowTaskFailedEventAttributes().GetNewRunId(); reset != "" {
+			r.run = reset
+		}
 		return nil
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
 		r.closed = true
