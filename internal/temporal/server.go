@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/gzip" // the SDKs compress their requests
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -93,6 +94,9 @@ func (s *Frontend) answer(
 	}()
 	if err := checkNamespace(req); err != nil {
 		return nil, serviceerror.ToStatus(err).Err()
+	}
+	if err := grpc.SetSendCompressor(ctx, encoding.Identity); err != nil { // the caller is on this machine
+		return nil, err
 	}
 	resp, err = handler(ctx, req)
 	if err == nil {
