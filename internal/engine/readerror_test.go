@@ -90,6 +90,76 @@ func TestInputWaitsForARunThatCannotBeRead(t *testing.T) {
 	})
 }
 
+// answersInWriting decides for runs whose bodies are asked in writing and have one child run.
+type answersInWriting struct{ decidesElsewhere }
+
+func (answersInWriting) Decide(*core.Run, []core.StepID, core.Time) []core.Command { return nil }
+
+// TestNewsWaitsForAnHeirThatCannotBeRead checks that a run which a reset has made hears of the end of a child run that
+// the run before it has begun, though it is not in memory and cannot be read when the child ends.
+func TestNewsWaitsForAnHeirThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := flow("inner", nap(time.Hour))
+		j := &unreliableReads{Journal: memory.New()}
+		e, _ := open(t, j, -1, succeed, func(c *Config) {
+			c.Kinds = map[string]Kind{"plan": {
+				Compile: func(d journal.Definition) (*core.Definition, error) {
+					if d.Name == "inner" {
+						return compilePlan(d)
+					}
+					decider := func(*core.Run) core.Decider { return answersInWriting{} }
+					return &core.Definition{NewDecider: decider, HasBody: true, Answers: true}, nil
+				},
+				Child: func(core.DefinitionID, []byte) (Child, error) {
+					return Child{Definition: inner.definition()}, nil
+				},
+				Bodies: &quickBodies{silent: true},
+			}}
+		})
+		defer closeEngine(t, e)
+		started, err := e.Start(t.Context(), StartRequest{
+			Definition: flow("parent").definition(), Start: core.Start{WorkflowID: "parent"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		base := started.Run
+		e.Do(base, NewBody(0), []core.Input{core.Commands{Commands: []core.Command{
+			core.Answer{Seen: 1},
+			core.Schedule{
+				Spec: &core.StepSpec{Name: "child", Def: -1, Kind: core.KindChild}, Item: -1, Group: core.NoStep,
+			},
+		}}}, nil)
+		<-time.After(10 * time.Minute)
+		entries, err := e.Entries(t.Context(), base, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		heir, err := e.Fork(t.Context(), ForkRequest{
+			WorkflowID: "parent", Entries: entries, Open: base, Seq: len(entries), Keep: 1,
+			Input: core.Forked{Answer: core.Answer{Turn: 1, Seen: len(entries)}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := core.Answer{Turn: 2, Seen: len(entries) + 1}
+		e.Do(heir, NewBody(0), []core.Input{core.Commands{Commands: []core.Command{known}}}, nil)
+		<-time.After(20 * time.Minute)
+		if s := e.Stats(); s.Loaded != 0 {
+			t.Fatalf("%d runs are in memory", s.Loaded)
+		}
+		j.failReads(heir, 3)
+		<-time.After(time.Hour)
+		if n := j.failuresLeft(heir); n != 0 {
+			t.Fatalf("the heir was read %d times, want 3 at least", 3-n)
+		}
+		s, err := e.Inspect(t.Context(), heir)
+		if err != nil || len(s.Steps) != 1 || s.Steps[0].Phase != core.StepSucceeded {
+			t.Errorf("the heir has the steps %+v, %v", s.Steps, err)
+		}
+	})
+}
+
 // removedRun is a journal from which one run was removed.
 type removedRun struct {
 	journal.Journal

@@ -98,26 +98,33 @@ func (r *reception) tell(to *run, in core.Input) error {
 	return nil
 }
 
-// tellRun gives an input to a parent run.
+// tellRun gives an input to a parent run, or to the one that goes on in its place.
 func (r *reception) tellRun(parent core.RunID, in core.Input) error {
 	to, err := r.get(parent)
+	if err == nil {
+		to, err = r.heir(to, in)
+	}
 	if err != nil {
 		return err
 	}
-	return r.tell(r.heir(to, in), in)
+	return r.tell(to, in)
 }
 
-// heir returns the run that gets the news of a step: the run itself, or the one that goes on in its place.
-func (r *reception) heir(to *run, in core.Input) *run {
+// heir returns the run that gets the news of a step: the run itself, or the one that goes on in its place. An error
+// means that this one is set aside, or cannot be read now: the run itself has ended, and the news would be lost in it.
+func (r *reception) heir(to *run, in core.Input) (*run, error) {
 	step, ok := stepOf(in)
-	for ok && to.aside == nil && core.Heir(to.state) != (core.RunID{}) {
+	for ok && core.Heir(to.state) != (core.RunID{}) {
 		next, err := r.get(core.Heir(to.state))
-		if err != nil || next.aside != nil || !core.SameStep(to.state, next.state, step) {
+		if err != nil {
+			return nil, err
+		}
+		if !core.SameStep(to.state, next.state, step) {
 			break
 		}
 		to = next
 	}
-	return to
+	return to, nil
 }
 
 // stepOf returns the step that the end or the begin of something is about that a run has begun.

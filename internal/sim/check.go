@@ -228,7 +228,7 @@ func (ch *checker) checkNotHanging(n *node, a *account) {
 			ch.u.violate(NoHang, a.id, "attempt %s is live, and no worker has it", tokenText(tok))
 		}
 		ch.checkFunction(n, a, tok)
-		if s.kind == core.KindChild && s.stopping && ch.openEnd(s.last) == nil && !ch.messageBetween(a.id, s.last) {
+		if s.kind == core.KindChild && s.stopping && ch.openEnd(s.last) == nil && !ch.messageBetween(tok, s.last) {
 			ch.u.violate(NoHang, a.id, "step %s waits for its child run to stop, and the child run has ended",
 				m.name(i))
 		}
@@ -346,7 +346,7 @@ func (ch *checker) reopened(id core.RunID) bool {
 // checkChild checks that the child run a step waits for exists and has not ended.
 func (ch *checker) checkChild(a *account, s *stepModel, i int) {
 	switch {
-	case ch.messageBetween(a.id, s.child): // the message about it is on its way
+	case ch.messageBetween(core.Token{Run: a.id, Step: core.StepID(i)}, s.child): // the message about it is on its way
 	case ch.accounts[s.child] == nil:
 		ch.u.violate(NoHang, a.id, "step %s waits for the child run %s, which is not in the journal",
 			a.model.name(i), s.child)

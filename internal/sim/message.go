@@ -143,25 +143,38 @@ func (ch *checker) takenMessages(partition int) (again []journal.Message) {
 	return again
 }
 
-// messageBetween reports whether a message is on its way between a run and its child. Until it is taken, the two may
-// not agree.
-func (ch *checker) messageBetween(parent, child core.RunID) bool {
+// heirOf returns the run that hears of a step: the run that has begun it, or the one that goes on in its place after a
+// reset and has the step, too.
+func heirOf(ch *checker, id core.RunID, step core.StepID) core.RunID {
+	for a := ch.accounts[id]; a != nil; {
+		next := ch.accounts[core.Heir(a.state)]
+		if next == nil || !core.SameStep(a.state, next.state, step) {
+			return a.id
+		}
+		a = next
+	}
+	return id
+}
+
+// messageBetween reports whether a message is on its way between a run and the child of one of its steps. Until it is
+// taken, the two may not agree. A child sends to the run that has begun it, in whose place another one may go on.
+func (ch *checker) messageBetween(parent core.Token, child core.RunID) bool {
 	if ch.undelivered == 0 {
 		return false
 	}
-	here, there := ch.u.partitionOf(parent).number, ch.u.partitionOf(child).number
+	here, there := ch.u.partitionOf(parent.Run).number, ch.u.partitionOf(child).number
 	for _, way := range []struct {
 		route
 		to core.RunID
 	}{
 		{route{here, there}, child},
-		{route{there, here}, parent},
-		{route{here, here}, parent},
+		{route{there, here}, parent.Run},
+		{route{here, here}, parent.Run},
 		{route{there, there}, child},
 	} {
 		if d := ch.routes[way.route]; d != nil {
 			for _, l := range d.all[d.taken:] {
-				if l.To == way.to {
+				if l.To == way.to || heirOf(ch, l.To, parent.Step) == way.to {
 					return true
 				}
 			}
@@ -211,8 +224,9 @@ func (ch *checker) checkEffect(l *sentMessage, out []sentMessage) {
 				l.To)
 		}
 	case core.ChildEnded:
-		if s := ch.childStep(l.To, c.Step, c.Attempt); s != nil && (s.live || s.stopping) {
-			ch.u.violate(Delivered, l.To, "the end of the child run %s was taken, and the step is still open", c.Child)
+		to := heirOf(ch, l.To, c.Step)
+		if s := ch.childStep(to, c.Step, c.Attempt); s != nil && (s.live || s.stopping) {
+			ch.u.violate(Delivered, to, "the end of the child run %s was taken, and the step is still open", c.Child)
 		}
 	case core.TaskStopped:
 		if s := ch.childStep(l.To, c.Step, c.Attempt); s != nil && s.stopping {
