@@ -175,16 +175,18 @@ func (h *sdkHost) take(id core.RunID) {
 	t.answer = known.Answer(t.started, r.updates, t.bare, u.sdk.Rand)
 	r.updates, r.out = nil, t
 	h.n.host.after(id, r.fold.TaskTimeout(), "a task times out", func() {
-		if h.runs[id] == r && r.out == t {
-			h.fail(r, &history.Meta{Identity: "worker"})
-		}
+		h.fail(t, &history.Meta{Identity: "worker"})
 	})
 	u.sdk.plan(t)
 }
 
-// fail ends the task of a run badly. Of those that fail one after the other, the first is recorded.
-func (h *sdkHost) fail(r *sdkRun, m *history.Meta) {
-	t := r.out
+// fail ends a task badly, unless it has ended, or its answer is on its way: the gateway has locked the run then. Of
+// those that fail one after the other, the first is recorded.
+func (h *sdkHost) fail(t *sdkTask, m *history.Meta) {
+	r := h.runs[t.run]
+	if r == nil || r.out != t || r.busy {
+		return
+	}
 	r.out = nil
 	if t.attempt > 1 {
 		r.failed++
@@ -265,7 +267,7 @@ func (h *sdkHost) complete(t *sdkTask) {
 			r.out, r.failed = nil, 0
 			u.sdk.took(r, t)
 		case unheard && r.out == t:
-			h.fail(r, failedTask(enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND))
+			h.fail(t, failedTask(enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND))
 			return
 		default:
 			r.out = nil
@@ -324,9 +326,7 @@ func (w *sdkWorkers) plan(t *sdkTask) {
 	} else if w.chance(0.06) {
 		u.after(d, "a worker says that a task has failed", func() {
 			w.reach(t, func(h *sdkHost) {
-				if r := h.use(t.run); r != nil && r.out == t && !r.busy {
-					h.fail(r, failedTask(enumspb.WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE))
-				}
+				h.fail(t, failedTask(enumspb.WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE))
 			})
 		})
 		return
