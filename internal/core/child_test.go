@@ -34,9 +34,36 @@ func TestInherits(t *testing.T) {
 		}
 		_, err := Advance(r, def, Start{ExecutionAt: RunLimit{At: at(c.started)}}, epoch)
 		fatal(t, err)
-		to, moves := r.Inherits(at(c.was), at(c.now))
+		to, moves := r.Inherits(at(c.was), at(c.now), epoch)
 		if moves != (c.want > 0) || moves && to != at(c.want) {
 			t.Errorf("%s: %v to %s", c.name, moves, to)
+		}
+	}
+}
+
+// TestInheritsAPassedDeadline checks that a child run ends at once by a deadline of its parent that has passed, also if
+// the clock has gone back since the child's last entry.
+func TestInheritsAPassedDeadline(t *testing.T) {
+	f, err := parseFixture("rest sleep=1d")
+	fatal(t, err)
+	for _, c := range []struct{ last, now int }{{3, 4}, {3, 1}} { // hours
+		at := func(h int) Time { return epoch.Add(time.Duration(h) * time.Hour) }
+		r := NewRun(RunID{6: 0x70, 15: 7})
+		take := func(in Input, now Time) {
+			t.Helper()
+			_, err := Advance(r, f.definition(), in, now)
+			fatal(t, err)
+		}
+		take(Start{ExecutionAt: RunLimit{At: at(5)}}, epoch)
+		take(SignalReceived{Name: "go"}, at(c.last))
+		to, moves := r.Inherits(at(5), at(2), at(c.now))
+		if !moves || to > at(4)+1 {
+			t.Fatalf("%+v: %v to %s", c, moves, to)
+		}
+		take(Operation{Op: OpExtend, Step: NoStep, Limit: policy.LimitExecution, To: to}, at(c.now))
+		take(Tick{}, to)
+		if r.Phase != RunTimedOut {
+			t.Errorf("%+v: the run is %s", c, r.Phase)
 		}
 	}
 }
@@ -117,7 +144,7 @@ func TestChildHasTheEarlierInstant(t *testing.T) {
 		if r.Execution.At != at(c.begins) {
 			t.Errorf("%+v: it begins with the limit %s", c, until(r.Execution.At))
 		}
-		to, moves := r.Inherits(at(c.parents), at(c.parents+2))
+		to, moves := r.Inherits(at(c.parents), at(c.parents+2), epoch)
 		if moves != (c.follows > 0) || moves && to != at(c.follows) {
 			t.Errorf("%+v: its parent's moves, and it to %s, %v", c, until(to), moves)
 		}

@@ -122,9 +122,10 @@ func (m *machine) propagateDeadlines(operation func() error) error {
 }
 
 // Inherits returns the new execution deadline of a child run when the deadline of its parent, which it inherits, moves
-// from was to is. False: it stays, because the child has another one: an earlier one of its own, or one from an
-// operator.
-func (r *Run) Inherits(was, is Time) (Time, bool) {
+// from was to is; FarFuture: it has none any more. One that has passed is due at once, by the clock of the child: another
+// one has set it, and clocks go back. False: it stays, because the child has another one: an earlier one of its own, or
+// one from an operator.
+func (r *Run) Inherits(was, is, now Time) (Time, bool) {
 	if r.Execution.At != was || r.Execution.After != 0 {
 		return 0, false
 	}
@@ -135,7 +136,14 @@ func (r *Run) Inherits(was, is Time) (Time, bool) {
 	if d := rules.Deadline; d != nil {
 		is = is.Earlier(d.At)
 	}
-	return is, is != was
+	switch is {
+	case was:
+		return 0, false
+	case 0:
+		return policy.FarFuture, true
+	default:
+		return max(is, now+1, r.last+1), true
+	}
 }
 
 // finishGroup ends a group and its open items.

@@ -190,14 +190,10 @@ func (r *reception) boundChild(id core.RunID, bound core.ChildBound) error {
 	if err != nil {
 		return err
 	}
-	to, moves := child.state.Inherits(bound.Was, bound.Is)
+	to, moves := child.state.Inherits(bound.Was, bound.Is, r.now)
 	if !moves || child.state.Phase.Closed() {
 		return nil
 	}
-	if to == 0 {
-		to = policy.FarFuture
-	}
-	to = max(to, r.now+1) // if it passed while the message was on its way, it expires at once
 	return r.tell(child, core.Operation{
 		Op: core.OpExtend, Step: core.NoStep, Limit: policy.LimitExecution, To: to,
 		Actor: "parent", Reason: "the parent run's deadline moved",

@@ -252,7 +252,7 @@ func (ch *checker) checkEffect(l *sentMessage, out []sentMessage) {
 			// The limits of a run that closes or stops no longer count. So a run that stops because the old deadline
 			// has come keeps it (seed 50066).
 			ends := a.model.closing || a.model.cancelled || a.model.stopping
-			if _, moves := a.state.Inherits(c.Was, c.Is); moves && !ends {
+			if _, moves := a.state.Inherits(c.Was, c.Is, 0); moves && !ends {
 				ch.u.violate(Delivered, a.id, "a new deadline from the parent was taken, and the run keeps the old one")
 			}
 		}
