@@ -122,9 +122,9 @@ func (m *machine) propagateDeadlines(operation func() error) error {
 }
 
 // Inherits returns the new execution deadline of a child run when the deadline of its parent, which it inherits, moves
-// from was to is; FarFuture: it has none any more. One that has passed is due at once, by the clock of the child: another
-// one has set it, and clocks go back. False: it stays, because the child has another one: an earlier one of its own, or
-// one from an operator.
+// from was to is; FarFuture: it has none any more. One that has passed is due at once by the child's own clock, since
+// clocks go back. False: it stays, because the child has another one: an earlier one of its own, or one from an
+// operator.
 func (r *Run) Inherits(was, is, now Time) (Time, bool) {
 	if r.Execution.At != was || r.Execution.After != 0 {
 		return 0, false
