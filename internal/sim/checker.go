@@ -135,9 +135,7 @@ func (ch *checker) addEntry(e core.Entry, encoded []byte, seq uint64) {
 		due = due.Earlier(wake)
 	}
 	ch.checkTimerOrder(ch.appending, a, due)
-	if !a.sdk.copied(a) {
-		ch.noteMarks(a, e)
-	}
+	ch.noteMarks(a, e)
 	ch.batchEntries = append(ch.batchEntries, batchEntry{a, e})
 }
 
@@ -186,7 +184,8 @@ func (ch *checker) openAccount(e core.Entry) *account {
 	return a
 }
 
-// noteMarks notes the marks of the clients' requests that an entry holds.
+// noteMarks notes the marks of the clients' requests that an entry holds. The batch that has created a run with entries
+// of another one has known marks, and perhaps new ones.
 func (ch *checker) noteMarks(a *account, e core.Entry) {
 	for _, rec := range e.Records {
 		mark := ""
@@ -201,7 +200,7 @@ func (ch *checker) noteMarks(a *account, e core.Entry) {
 			}
 		default: // no client asked for it
 		}
-		if mark == "" || rec == nil {
+		if mark == "" || rec == nil || a.sdk.copied(a) && ch.marks[mark] != nil {
 			continue
 		}
 		if told, denied := ch.toldNotSaved[mark]; denied {
