@@ -13,7 +13,7 @@ func FuzzResults(f *testing.F) {
 	for _, seed := range []string{
 		"a=1\nb=x=y\r\n\n", "text<<END\none\ntwo\nEND\n", "a<<\n\n", "=x\n", "a<<b=c\nb=c\n", "a=\xff\xfe\n",
 		"no result\n", "{\"a\": 1, \"b\": []}\na=2\n", "{\"pawl\": {\"failed\": true}}\n", "{\"a\": \n",
-		"a<<E\nE\na=2",
+		"a<<E\nE\na=2", "{\"{\": \"\"}",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -34,8 +34,8 @@ func FuzzResults(f *testing.F) {
 			if !text || own != nil {
 				return // this one is out of a JSON object
 			}
-			if name == "" {
-				return // "  =x": a name of blanks cannot be written in this way
+			if name == "" || name != strings.TrimSpace(name) || name[0] == '{' || strings.ContainsAny(name, "\r\n") {
+				return // only as an object can it be written
 			}
 			again.WriteString(name + "<<=END OF THE VALUE=\n" + value + "\n=END OF THE VALUE=\n")
 			if strings.Contains(value, "=END") || strings.ContainsAny(name, "=<") {
