@@ -288,7 +288,12 @@ func noStep(op string, run core.RunID, name string) error {
 func (e *local) inspect(ctx context.Context, id string) (*core.Run, error) {
 	return service.Newest(id, func() (*core.Run, error) {
 		return onRun(ctx, e, id, func(run core.RunID) (*core.Run, error) { return e.engine.Inspect(ctx, run) })
-	}, func(r *core.Run) (string, bool) { return r.ID.String(), r.Phase.Closed() })
+	}, func(r *core.Run) (id, next string) {
+		if r.Next != (core.RunID{}) {
+			next = r.Next.String()
+		}
+		return r.ID.String(), next
+	})
 }
 
 // Headers gives the run headers: what goes along with it and is not its input, such as a tenant. Steps, handlers and

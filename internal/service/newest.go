@@ -6,21 +6,19 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// Newest reads a run by a name of it. A chain can go on after its name was looked up and before that run is read, so a
-// run that has ended is only believed to be the newest of its chain if the name still means it. stands returns the id
-// of what was read, and whether it has ended.
-func Newest[T any](name string, read func() (T, error), stands func(T) (id string, ended bool)) (T, error) {
-	for last := name; ; {
-		out, err := read()
-		if err != nil {
+// Newest reads a run by a name of it. A chain can go on after its name was looked up and before that run is read, and it
+// may take a moment until the name means the run that follows: then it is read again. stands returns the id of what was
+// read, and of the run that has followed it; empty: none has.
+func Newest[T any](name string, read func() (T, error), stands func(T) (id, next string)) (out T, err error) {
+	for range 100 { // the run that follows may have been removed
+		if out, err = read(); err != nil {
 			return out, err
 		}
-		id, ended := stands(out)
-		if !ended || id == last {
+		if id, next := stands(out); id == name || next == "" {
 			return out, nil
 		}
-		last = id
 	}
+	return out, nil
 }
 
 // newestRun reads a run by a name of it, which may be that of a chain.
@@ -30,5 +28,5 @@ func newestRun(
 	return Newest(name, func() (*api.Run, error) { return read(ctx, name) }, Stands)
 }
 
-// Stands returns the id of a run, and whether it has ended.
-func Stands(r *api.Run) (id string, ended bool) { return r.Run, r.Phase.Closed() }
+// Stands returns the id of a run, and of the run that has followed it in its chain.
+func Stands(r *api.Run) (id, next string) { return r.Run, r.Next }

@@ -9,18 +9,18 @@ import (
 
 // TestNewest reads the name of a chain that goes on while it is read, and names that mean one run only.
 func TestNewest(t *testing.T) {
-	closed := func(id string) api.Run {
-		return api.Run{RunSummary: api.RunSummary{Run: id, Phase: api.RunContinued}}
+	closed := func(id, next string) api.Run {
+		return api.Run{RunSummary: api.RunSummary{Run: id, Phase: api.RunContinued}, Next: next}
 	}
 	open := api.Run{RunSummary: api.RunSummary{Run: "3", Phase: api.RunRunning}}
 	for _, c := range []struct {
 		about, name, want string
 		reads             []api.Run // meanings of the name, read by read
 	}{
-		{"the chain goes on twice", "chain", "3", []api.Run{closed("1"), closed("2"), open}},
-		{"the chain has ended", "chain", "2", []api.Run{closed("2"), closed("2")}},
+		{"the chain goes on twice", "chain", "3", []api.Run{closed("1", "2"), closed("2", "3"), open}},
+		{"the chain has ended", "chain", "2", []api.Run{closed("2", "")}},
 		{"the run is open", "chain", "3", []api.Run{open}},
-		{"the run is named by its id", "1", "1", []api.Run{closed("1")}},
+		{"the run is named by its id", "1", "1", []api.Run{closed("1", "2")}},
 	} {
 		reads := 0
 		r, err := newestRun(t.Context(), c.name, func(context.Context, string) (*api.Run, error) {
