@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -120,6 +121,21 @@ func (r *Run) derive(salt uint64, now Time) RunID {
 	id.setTime(now)
 	id[6] = 0x70 | id[6]&0x0f
 	id.setKey(PartitionKey(r.ID))
+	return id
+}
+
+// successorID makes the id of the run that follows this one in its chain. It sorts after this one's, also in the same
+// millisecond and after the clock has gone back: the run with the greatest id of a workflow id is its newest.
+func (r *Run) successorID(now Time) RunID {
+	id := r.derive(1<<63, now)
+	if bytes.Compare(id[:8], r.ID[:8]) > 0 {
+		return id
+	}
+	next := binary.BigEndian.Uint64(r.ID[:8]) + 1
+	if next&0xfff == 0 { // on to the next millisecond, over the version
+		next += 0x10000 - 0x1000
+	}
+	binary.BigEndian.PutUint64(id[:], next)
 	return id
 }
 

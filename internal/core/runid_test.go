@@ -35,6 +35,24 @@ func TestRelativesKeepTheKey(t *testing.T) {
 	})
 }
 
+// TestNextRunSortsAfter checks that the runs of a chain have ids in their order, however fast they follow one another,
+// and wherever the clock goes.
+func TestNextRunSortsAfter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		id := drawID(t)
+		id[0] = 0 // ages before the end of time
+		if rapid.Bool().Draw(t, "at the end of a millisecond") {
+			id[6], id[7] = 0x7f, 0xff
+		}
+		at := createdAt(id) + Time(rapid.Int64Range(-1<<40, 1<<20).Draw(t, "later"))
+		next := NewRun(id).successorID(max(at, 1))
+		if bytes.Compare(next[:], id[:]) <= 0 || next[6]>>4 != 7 || next[8]>>6 != 2 ||
+			PartitionKey(next) != PartitionKey(id) {
+			t.Fatalf("run %s is followed by %s", id, next)
+		}
+	})
+}
+
 // TestNextRunKeepsTheKey checks that the machine gives the next run of a chain the key of the first one.
 func TestNextRunKeepsTheKey(t *testing.T) {
 	f, err := parseFixture("run again\na task")

@@ -51,5 +51,10 @@ func TestReadWhileAChainGoesOn(t *testing.T) {
 		if n, err := run.Result(t.Context()); err != nil || n != runs {
 			t.Errorf("%d, %v", n, err)
 		}
+		for name, read := range reads { // thousands of its runs have begun at one instant
+			if phase, err := read(); phase != "succeeded" {
+				t.Errorf("%s after the end: %q, %v", name, phase, err)
+			}
+		}
 	}, w)
 }

@@ -6,19 +6,21 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// Newest reads a run by a name of it. A chain can go on after its name was looked up and before that run is read, and
-// it may take a moment until the name means the run that follows: then it is read again. stands returns the id of what
-// was read, and of the run that has followed it; empty: none has.
-func Newest[T any](name string, read func() (T, error), stands func(T) (id, next string)) (out T, err error) {
-	for range 100 { // the run that follows may have been removed
-		if out, err = read(); err != nil {
+// Newest reads a run by a name of it. A chain can go on after its name was looked up and before that run is read: then
+// the name is looked up again, unless it still means that run, as where the next one was removed. stands returns the id
+// of what was read, and of the run that has followed it; empty: none has.
+func Newest[T any](name string, read func() (T, error), stands func(T) (id, next string)) (T, error) {
+	for last := name; ; {
+		out, err := read()
+		if err != nil {
 			return out, err
 		}
-		if id, next := stands(out); id == name || next == "" {
+		id, next := stands(out)
+		if next == "" || id == last {
 			return out, nil
 		}
+		last = id
 	}
-	return out, nil
 }
 
 // newestRun reads a run by a name of it, which may be that of a chain.

@@ -19,6 +19,7 @@ func TestNewest(t *testing.T) {
 	}{
 		{"the chain goes on twice", "chain", "3", []api.Run{closed("1", "2"), closed("2", "3"), open}},
 		{"the chain has ended", "chain", "2", []api.Run{closed("2", "")}},
+		{"the run that has followed was removed", "chain", "2", []api.Run{closed("2", "3"), closed("2", "3")}},
 		{"the run is open", "chain", "3", []api.Run{open}},
 		{"the run is named by its id", "1", "1", []api.Run{closed("1", "2")}},
 	} {
