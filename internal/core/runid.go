@@ -124,15 +124,14 @@ func (r *Run) derive(salt uint64, now Time) RunID {
 	return id
 }
 
-// successorID makes the id of the run that follows this one in its chain. It sorts after this one's, also in the same
-// millisecond and after the clock has gone back: the run with the greatest id of a workflow id is its newest.
-func (r *Run) successorID(now Time) RunID {
-	id := r.derive(1<<63, now)
-	if bytes.Compare(id[:8], r.ID[:8]) > 0 {
+// after moves an id behind another one, if it does not sort there: both may be of one millisecond, or the clock may
+// have gone back.
+func (id RunID) after(other RunID) RunID {
+	if bytes.Compare(id[:8], other[:8]) > 0 {
 		return id
 	}
-	next := binary.BigEndian.Uint64(r.ID[:8]) + 1
-	if next&0xfff == 0 { // on to the next millisecond, over the version
+	next := binary.BigEndian.Uint64(other[:8]) + 1
+	if next&0xfff == 0 { // the next millisecond begins, above the version
 		next += 0x10000 - 0x1000
 	}
 	binary.BigEndian.PutUint64(id[:], next)
