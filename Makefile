@@ -52,17 +52,18 @@ nightly: ## run everything, in an hour or two: .ci/run, all tests, all under the
 	  : systems $(MAKE) systems \
 	  : faults $(MAKE) faults FAULTS=5m + sim nice $(MAKE) sim SEEDS=20000 \
 	  : crash $(MAKE) crash ROUNDS=50 + powercut nice $(MAKE) powercut CUTS=200 \
-	  : fuzz $(MAKE) fuzz \
+	  : fuzz $(MAKE) fuzz FUZZTIME=20s \
 	  : peers $(MAKE) peers \
 	  : bench $(MAKE) bench BENCH=--quick
 
 .PHONY: weekly
-weekly: ## run what takes hours: all mutants, 1,000,000 seeds, power cuts, 1,000 kills, faults of an hour, the benchmark
+weekly: ## run what takes hours: mutants, 1,000,000 seeds, power cuts, 1,000 kills, an hour of faults, fuzzing, the benchmark
 	@. .ci/machine; $(PARTS:@%=%) mutants $(MAKE) mutants \
 	  : sim $(MAKE) sim SEEDS=1000000 \
 	  : powercut $(MAKE) powercut CUTS=10000 \
 	  : crash $(MAKE) crash ROUNDS=1000 \
 	  : faults $(MAKE) faults FAULTS=1h \
+	  : fuzz $(MAKE) fuzz FUZZTIME=5m \
 	  : bench $(MAKE) bench
 
 .PHONY: race
