@@ -15,7 +15,7 @@ import (
 //
 //	0199d2c3-1a2b  48 bits  milliseconds since 1970
 //	7cde            4 bits  version, 7
-//	               12 bits  made by NewRunID: 10 bits of microseconds, 2 random; in a derived id: a hash, or the next number
+//	               12 bits  made by NewRunID: 10 bits of microseconds, 2 random; derived: a hash, or a next number
 //	9f01            2 bits  variant, binary 10
 //	               14 bits  partition key
 //	0a0b0c0d0e0f   48 bits  random, or a hash
