@@ -52,7 +52,7 @@ nightly: ## run everything, in an hour or two: .ci/run, all tests, all under the
 	  : systems $(MAKE) systems \
 	  : faults $(MAKE) faults FAULTS=5m + sim nice $(MAKE) sim SEEDS=20000 \
 	  : crash $(MAKE) crash ROUNDS=50 + powercut nice $(MAKE) powercut CUTS=200 \
-	  : fuzz $(MAKE) fuzz FUZZTIME=20s \
+	  : fuzz $(MAKE) fuzz \
 	  : peers $(MAKE) peers \
 	  : bench $(MAKE) bench BENCH=--quick
 
