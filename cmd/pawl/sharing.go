@@ -2,12 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/cluster"
 	"github.com/pawl-dev/pawl/internal/cluster/share"
 	"github.com/pawl-dev/pawl/internal/cluster/wire"
@@ -98,19 +99,16 @@ func nodesOf(j journal.Journal) (cluster.Storage, error) {
 	return nodes, nil
 }
 
-// besideNodes adds to an error of a held database that a cluster of nodes owns it.
-func besideNodes(ctx context.Context, j journal.Journal, err error) error {
-	if !errors.Is(err, journal.ErrHeld) {
-		return err
+// held refuses a database that living nodes of a cluster share, or says that another process is waited for.
+func held(ctx context.Context, j journal.Journal, err *journal.HeldError, to io.Writer) error {
+	if nodes, none := nodesOf(j); none == nil {
+		s, unread := nodes.Snapshot(ctx)
+		if unread == nil && slices.ContainsFunc(s.Nodes, func(n cluster.Node) bool { return n.Alive }) {
+			return fmt.Errorf("%w; nodes share this database: ask one of them with --server URL, or start another one "+
+				"with --%s", err, clusterListenFlag)
+		}
 	}
-	nodes, none := nodesOf(j)
-	if none != nil {
-		return err
-	}
-	s, unread := nodes.Snapshot(ctx)
-	if unread != nil || !slices.ContainsFunc(s.Nodes, func(n cluster.Node) bool { return n.Alive }) {
-		return err
-	}
-	return fmt.Errorf("%w; nodes share this database: ask one of them with --server URL, or start another one with "+
-		"--%s", err, clusterListenFlag)
+	fmt.Fprintf(to, "pawl: the database is held by %s: waiting for up to %s, in case that process was killed\n",
+		err.Owner, duration.Format(err.Term))
+	return nil
 }

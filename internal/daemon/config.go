@@ -67,6 +67,9 @@ type Config struct {
 	Log *slog.Logger // nil if nothing is logged
 	// NoSocket is called with the reason why other processes cannot work with the database through this one.
 	NoSocket func(error)
+	// Held is called with the reason why another process owns a partition, which may have been killed: if Held returns
+	// nil, Open waits for the end of its lease.
+	Held func(context.Context, *journal.HeldError) error
 	// Warnings gets messages for people about webhooks and the stream of changes. nil: they are dropped.
 	Warnings *slog.Logger
 }

@@ -2,11 +2,13 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/body"
+	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/remote"
 	"github.com/pawl-dev/pawl/internal/scheduled"
 	"github.com/pawl-dev/pawl/internal/worker"
@@ -49,7 +51,7 @@ func (d *Daemon) open(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := d.node.Open(ctx); err != nil {
+	if err := d.openNode(ctx); err != nil {
 		return err
 	}
 	if d.cfg.Work {
@@ -65,6 +67,25 @@ func (d *Daemon) open(ctx context.Context) error {
 		d.sweep()
 	}
 	return nil
+}
+
+// afterLease is how long Open waits after the end of a lease: the owner's last sign of life may be on its way.
+const afterLease = time.Second
+
+// openNode opens the node. If a killed process may still own the partitions, it waits until that one's lease has ended:
+// an owner that is alive renews it meanwhile.
+func (d *Daemon) openNode(ctx context.Context) error {
+	err := d.node.Open(ctx)
+	held := new(journal.HeldError)
+	if !errors.As(err, &held) || held.Term == 0 || d.cfg.Held == nil {
+		return err
+	}
+	if refused := d.cfg.Held(ctx, held); refused != nil {
+		return refused
+	}
+	ctx, cancel := context.WithTimeout(ctx, held.Term+afterLease)
+	defer cancel()
+	return journal.WhileHeld(ctx, func() error { return d.node.Open(ctx) }, func(error) {})
 }
 
 // work gives the node its workers: those of this process, and those that ask for tasks.

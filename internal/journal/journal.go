@@ -57,9 +57,45 @@ type Ownership interface {
 	Release(ctx context.Context, partition int, epoch uint64) error
 }
 
-// HeldBy returns the error of a refused Acquire. It names the owner and is ErrHeld.
-func HeldBy(partition int, owner string) error {
-	return fmt.Errorf("%w: partition %d is owned by %s; stop it or wait until it is gone", ErrHeld, partition, owner)
+// HeldError is the error of a refused Acquire. It is ErrHeld.
+type HeldError struct {
+	Partition int
+	Owner     string
+	Term      time.Duration // the time without a sign of life until another one is let in; 0: the owner is alive
+}
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("%v: partition %d is owned by %s; stop it or wait until it is gone",
+		ErrHeld, e.Partition, e.Owner)
+}
+
+// Unwrap makes errors.Is(err, ErrHeld) true.
+func (e *HeldError) Unwrap() error { return ErrHeld }
+
+// heldLook is how often WhileHeld tries again.
+const heldLook = 100 * time.Millisecond
+
+// WhileHeld calls open until its error is not ErrHeld any more. If the context ends before, it returns who holds the
+// journal. Before it waits for the first time it calls tell.
+func WhileHeld(ctx context.Context, open func() error, tell func(error)) error {
+	var held error
+	for {
+		err := open()
+		switch {
+		case held != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
+			return held
+		case !errors.Is(err, ErrHeld):
+			return err
+		case held == nil && ctx.Err() == nil:
+			tell(err)
+		}
+		held = err
+		select {
+		case <-ctx.Done():
+			return held
+		case <-time.After(heldLook):
+		}
+	}
 }
 
 // Journal stores one or more partitions. All methods are safe for concurrent use. The Append calls of one partition

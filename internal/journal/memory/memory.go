@@ -133,7 +133,7 @@ func (j *Journal) Acquire(ctx context.Context, partition int, owner string) (jou
 	defer j.mu.Unlock()
 	p := j.disk.partition(partition)
 	if j.alive(p) {
-		return journal.Lease{}, journal.HeldBy(partition, p.owner)
+		return journal.Lease{}, &journal.HeldError{Partition: partition, Owner: p.owner, Term: j.Term}
 	}
 	if owner == "" {
 		owner = "somebody"

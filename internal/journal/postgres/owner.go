@@ -64,7 +64,7 @@ func (s *storage) Acquire(ctx context.Context, n int, name string) (journal.Leas
 		}
 		o, err := s.ownerOf(ctx, n)
 		if err == nil {
-			err = journal.HeldBy(n, o.name)
+			err = &journal.HeldError{Partition: n, Owner: o.name, Term: s.lease}
 		}
 		return err
 	})

@@ -47,7 +47,7 @@ func (j *Journal) Acquire(ctx context.Context, n int, owner string) (journal.Lea
 		return journal.Lease{}, err
 	}
 	if p := j.partitions[n]; p != nil {
-		return journal.Lease{}, journal.HeldBy(n, p.owner)
+		return journal.Lease{}, &journal.HeldError{Partition: n, Owner: p.owner}
 	}
 	p := &partition{owner: owner}
 	if err := j.w.acquire(n, owner, p); err != nil {
