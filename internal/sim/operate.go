@@ -105,7 +105,7 @@ func (c *clients) extend(a *account, step core.StepID) {
 		op.To = u.clock().Add(u.span(time.Millisecond, time.Hour))
 	case 1:
 		op.To = policy.FarFuture
-		if def := a.state.Attached(); def != nil && op.Step == core.NoStep && def.Timetable != "" {
+		if op.Step == core.NoStep && a.state.Attached() != nil && a.state.Follows(u.clock()) != 0 {
 			op.To = u.clock().Add(u.span(time.Minute, time.Hour)) // else a chain by cron would never end
 		}
 	default:
