@@ -15,7 +15,7 @@ import (
 const nodesFilesFlow = `pawl: 1
 name: files
 steps:
-  - {name: build, exec: {shell: "echo data > data.txt", dir: here, artifacts: data.txt}}
+  - {name: build, exec: {shell: "echo data > $$.txt && mv $$.txt data.txt", dir: here, artifacts: data.txt}}
   - {name: train, needs: [build], task: {queue: q, type: Train, artifactsFrom: build}, timeout: 2m}
   - {name: use, needs: [train], exec: {shell: "cat model.txt", dir: there, artifactsFrom: train}}
 `

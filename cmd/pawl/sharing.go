@@ -99,8 +99,8 @@ func nodesOf(j journal.Journal) (cluster.Storage, error) {
 	return nodes, nil
 }
 
-// held refuses a database that living nodes of a cluster share, or says that another process is waited for.
-func held(ctx context.Context, j journal.Journal, err *journal.HeldError, to io.Writer) error {
+// whileHeld refuses a database that living nodes of a cluster share, or says that another process is waited for.
+func whileHeld(ctx context.Context, j journal.Journal, err *journal.HeldError, to io.Writer) error {
 	if nodes, none := nodesOf(j); none == nil {
 		s, unread := nodes.Snapshot(ctx)
 		if unread == nil && slices.ContainsFunc(s.Nodes, func(n cluster.Node) bool { return n.Alive }) {

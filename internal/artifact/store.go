@@ -142,7 +142,12 @@ func (s *Store) keep(ctx context.Context, root *os.Root, f File) error {
 		return outside("artifacts", f.Path, err)
 	}
 	defer file.Close()
-	return s.bucket.Put(ctx, contentKey(f.SHA256), checked(ctx, file, f), f.Size)
+	err = s.bucket.Put(ctx, contentKey(f.SHA256), checked(ctx, file, f), f.Size)
+	if errors.Is(err, errOther) {
+		return fmt.Errorf("artifacts: %s was changed while it was read, by another run in the same folder or a "+
+			"process that goes on: write a file of another name, and rename it when it is whole", f.Path)
+	}
+	return err
 }
 
 func (s *Store) putList(ctx context.Context, of Attempt, files []File) error {

@@ -171,6 +171,29 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
+// writtenBucket changes a file before content is put.
+type writtenBucket struct {
+	*Folder
+	file string
+}
+
+func (b writtenBucket) Renew(ctx context.Context, key string) (bool, error) {
+	return false, os.WriteFile(b.file, []byte("another one"), 0o600)
+}
+
+// TestChangedMeanwhile checks that a file is not kept which somebody changes while it is read.
+func TestChangedMeanwhile(t *testing.T) {
+	from := fill(t, map[string]string{"a": ""})
+	b := writtenBucket{NewFolder(filepath.Join(t.TempDir(), "kept")), filepath.Join(from, "a")}
+	_, err := New(b, Limits{}).Keep(t.Context(), from, []string{"a"}, Attempt{"r", "s", 1})
+	if err == nil || !strings.Contains(err.Error(), "a was changed while it was read") {
+		t.Error(err)
+	}
+	if n := count(t, b, "content/e3/"); n != 0 {
+		t.Errorf("%d contents are kept", n)
+	}
+}
+
 // TestSweep checks that what a run has kept goes with it, and content that another run has, too, or that is young, does
 // not.
 func TestSweep(t *testing.T) { sweep(t, NewFolder(filepath.Join(t.TempDir(), "kept"))) }
