@@ -129,7 +129,9 @@ func (a *app) configOf(ctx context.Context, m *machine, work bool) (daemon.Confi
 		Flows:  a.flowsOf(m), Webhooks: daemon.Webhooks{Send: a.folder != nil, Allow: a.webhookAllow},
 		Version: buildVersion(), Routes: routes, Warnings: a.webhookLog(), NoSocket: func(err error) {
 			fmt.Fprintf(a.Err, "pawl: other commands cannot work with the database while this one runs: %v\n", err)
-		}, Held: func(ctx context.Context, err *journal.HeldError) error { return whileHeld(ctx, m.journal, err, a.Err) },
+		}, Held: func(ctx context.Context, err *journal.HeldError) error {
+			return whileHeld(ctx, m.journal, err, a.Err)
+		},
 	}
 	if a.folder != nil {
 		cfg.Compiled, cfg.Scheduled = scheduled.Reader(&a.flows.Flows), a.tellSchedule
