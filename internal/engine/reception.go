@@ -330,8 +330,11 @@ func (r *reception) receiver(s *core.Sent) (*run, error) {
 		return nil, err
 	}
 	st := to.state
-	if st.Phase.Closed() || !st.Answers() || st.WorkflowID != s.WorkflowID || s.OfChild && st.Parent.Run != s.From {
+	if st.Phase.Closed() || !st.Answers() || st.WorkflowID != s.WorkflowID {
 		return nil, nil
+	}
+	if s.OfChild && s.Run == (core.RunID{}) && st.Parent.Run != s.From {
+		return nil, nil // it is somebody else's
 	}
 	return to, nil
 }

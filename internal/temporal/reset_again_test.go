@@ -2,10 +2,15 @@ package temporal
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/temporal/history"
 )
 
 // TestResetAgain resets a run that came of a reset. Each reset names the run that came of it: workers derive ids from
@@ -38,4 +43,36 @@ func TestResetAgain(t *testing.T) {
 			t.Errorf("the resets are from and to %v, and not %v", told, want)
 		}
 	})
+}
+
+// TestResetToOpenSend refuses to reset a run that has ended to where a send was open whose answer nobody has heard. The
+// answer of one that was open when its run was replaced comes to the run that goes on.
+func TestResetToOpenSend(t *testing.T) {
+	id := core.NewRunID(1, 0, 0, 1)
+	entries := func(kind core.StepKind, more ...core.Record) []core.Entry {
+		begun := core.StepBegan{Spec: &core.StepSpec{Name: "to-kid", Kind: kind}}
+		return []core.Entry{
+			{Records: []core.Record{core.RunCreated{}, begun}}, {Records: more},
+			{Records: []core.Record{core.RunEnded{Phase: core.RunSucceeded}}},
+		}
+	}
+	const lost, child = "before it was known whether a signal", "pending child workflows"
+	for name, c := range map[string]struct {
+		open    core.RunID
+		entries []core.Entry
+		want    string
+	}{
+		"lost":       {entries: entries(core.KindSend), want: lost},
+		"answered":   {entries: entries(core.KindSend, core.StepEnded{Phase: core.StepSucceeded})},
+		"open":       {entries: entries(core.KindSend), open: id},
+		"child":      {entries: entries(core.KindChild), want: child},
+		"child open": {entries: entries(core.KindChild), open: id},
+		"task":       {entries: entries(core.KindTask)},
+	} {
+		b := &Base{id: id, start: &workflowservice.StartWorkflowExecutionRequest{}, turn: history.Turn{Seen: 1}}
+		err := b.Fork(&engine.ForkRequest{Open: c.open}, c.entries, &workflowservice.ResetWorkflowExecutionRequest{})
+		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

@@ -94,7 +94,8 @@ func (d *deciding) send(
 	}
 	what.Actor = d.fold.Created.WorkflowID
 	cmd := core.SendTo{What: what}
-	if what.OfChild && run == "" {
+	if what.OfChild { // a run that a reset made has children that name the run before it as their parent
+		cmd.What.Run = core.RunID{}
 		cmd.ChildOf = d.children[what.WorkflowID]
 		if s := d.fold.ChildOf(what.WorkflowID); s != nil && cmd.ChildOf == "" {
 			cmd.ChildOf = s.Name
