@@ -58,7 +58,7 @@ type (
 		Step       StepID
 		Run        RunID  // the run that it is for, or for a child of From the first run of its chain; zero: any
 		WorkflowID string // the workflow id of that run
-		OfChild    bool   // the run has to be a child of From: the one of its step, or if Run is zero one with that parent
+		OfChild    bool   // the run has to be a child of From: that of a step, or if Run is zero one with that parent
 		Cancel     bool   // it asks to cancel; else it is an event:
 		Name, ID   string // as of SignalReceived
 		Payload    []byte

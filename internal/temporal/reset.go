@@ -111,8 +111,8 @@ func (b *Base) Fork(
 	case slices.Contains(steps, openChild):
 		return serviceerror.NewInvalidArgument("WorkflowResetter encountered pending child workflows.")
 	case slices.Contains(steps, openSend): // its answer came to the run that had ended, and is lost
-		return serviceerror.NewInvalidArgument("The run ended before it was known whether a signal or cancel request to " +
-			"another workflow had arrived: reset it to a workflow task before that was sent.")
+		return serviceerror.NewInvalidArgument("The run ended before it was known whether a signal or cancel request " +
+			"to another workflow had arrived: reset it to a workflow task before that was sent.")
 	}
 	own, err := reapplied(b.later, b.turn.Started, entries[b.turn.Seen:], q)
 	req.Input.Events = append(own, b.events...)

@@ -52,7 +52,8 @@ func TestResetToOpenSend(t *testing.T) {
 	entries := func(kind core.StepKind, more ...core.Record) []core.Entry {
 		begun := core.StepBegan{Spec: &core.StepSpec{Name: "to-kid", Kind: kind}}
 		return []core.Entry{
-			{Records: []core.Record{core.RunCreated{}, begun}}, {Records: more},
+			{Records: []core.Record{core.RunCreated{}, begun}},
+			{Records: more},
 			{Records: []core.Record{core.RunEnded{Phase: core.RunSucceeded}}},
 		}
 	}
