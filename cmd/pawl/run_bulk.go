@@ -145,7 +145,7 @@ func outcomeLine(r bulk.Result, verb string, dry bool) string {
 	}
 	switch {
 	case dry:
-		return fmt.Sprintf("%s  %s", name, strings.ReplaceAll(string(r.Phase), "_", " "))
+		return fmt.Sprintf("%s  %s", name, strings.ReplaceAll(string(r.Status), "_", " "))
 	case r.Done:
 		return fmt.Sprintf("%s  %s", name, verb)
 	default:

@@ -32,6 +32,7 @@ type Result struct {
 	Workflow   string       `json:"workflow"`
 	WorkflowID string       `json:"workflowId,omitempty"`
 	Phase      api.RunPhase `json:"phase" doc:"Before the operation."`
+	Status     api.Status   `json:"status" doc:"Word for people, before the operation."`
 	Done       bool         `json:"done" doc:"The operation is durable; in a dry run never."`
 	Code       api.Code     `json:"code,omitempty" doc:"Code of the refusal, for programs."`
 	Message    string       `json:"message,omitempty" doc:"Reason why it was refused."`
@@ -105,7 +106,7 @@ func choose(ctx context.Context, s api.Service, r Request) ([]Result, error) {
 		}
 		for _, run := range got.Runs {
 			chosen = append(chosen, Result{
-				Run: run.Run, Workflow: run.Workflow, WorkflowID: run.WorkflowID, Phase: run.Phase,
+				Run: run.Run, Workflow: run.Workflow, WorkflowID: run.WorkflowID, Phase: run.Phase, Status: run.Status,
 			})
 		}
 		if q.Cursor = got.Next; q.Cursor == "" || len(chosen) >= most {

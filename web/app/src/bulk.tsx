@@ -3,7 +3,8 @@ import { useRef, useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
 import type { BulkResult, RunSummary } from "./api.ts";
 import { bulk, operateRun } from "./api.ts";
-import { Dialog, Phase, Problem } from "./parts.tsx";
+import { Chip, Dialog, Problem } from "./parts.tsx";
+import { stateOf } from "./states.ts";
 
 const operations: [string, string][] = [
   ["pause", "Pause"], ["resume", "Resume"], ["retry", "Retry failed steps"], ["cancel-gracefully", "Cancel, let attempts finish"],
@@ -59,8 +60,8 @@ export function Bulk({ query, runs, onClose }: { query: URLSearchParams; runs: R
 
 // each acts on runs one after the other. One that refuses does not stop the others.
 async function each(runs: RunSummary[], operation: string, body: { actor: string }, dryRun: boolean, fn: (r: BulkResult) => void, signal: AbortSignal): Promise<void> {
-  for (const { run, phase, workflow, workflowId } of runs) {
-    const result: BulkResult = { run, phase, workflow, ...(workflowId ? { workflowId } : {}), done: !dryRun };
+  for (const { run, phase, status, workflow, workflowId } of runs) {
+    const result: BulkResult = { run, phase, status, workflow, ...(workflowId ? { workflowId } : {}), done: !dryRun };
     try {
       if (!dryRun) await operateRun(run, operation, body);
     } catch (e) {
@@ -79,7 +80,7 @@ function Results({ results, done, busy }: { results: BulkResult[]; done: boolean
     <>
       <p class="verdict" role="status">{busy ? "… " : ""}{ok} {done ? "done" : "would be changed"}{refused.length > 0 ? `, ${refused.length} refused` : ""}{results.length === 0 && !busy ? ": no run is like that" : ""}</p>
       <ul class="results" tabIndex={0} aria-label="Runs">{[...refused, ...results.filter((r) => !r.message)].slice(0, 200).map((r) => (
-        <li key={r.run}><bdi>{plain(r.workflowId || r.run.slice(0, 18))}</bdi> <Phase phase={r.phase} /> <span class="dim" dir="auto">{plain(r.message ?? "")}</span></li>
+        <li key={r.run}><bdi>{plain(r.workflowId || r.run.slice(0, 18))}</bdi> <Chip state={stateOf(r.status)} /> <span class="dim" dir="auto">{plain(r.message ?? "")}</span></li>
       ))}</ul>
     </>
   );

@@ -3,7 +3,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
 import type { Event, Run, RunSummary } from "./api.ts";
 import { followHistory, listRuns } from "./api.ts";
-import { Link, Phase, Problem } from "./parts.tsx";
+import { Chip, Link, Problem } from "./parts.tsx";
+import { stateOfRun } from "./states.ts";
 import { utc } from "./state.ts";
 import { instant, parse } from "./time.ts";
 import { isClosed } from "./timeline.ts";
@@ -78,11 +79,11 @@ export function Children({ run }: { run: Run }) {
   }, [run.run, run.events, has]);
   if (runs.length === 0) return null;
   const counts = new Map<string, number>();
-  for (const r of runs) counts.set(r.phase, (counts.get(r.phase) ?? 0) + 1);
+  for (const r of runs) counts.set(r.status, (counts.get(r.status) ?? 0) + 1);
   return (
     <details class="value children" open={runs.length <= 5}>
       <summary>{runs.length}{more ? "+" : ""} child run{runs.length === 1 ? "" : "s"}: {[...counts].map(([p, n]) => `${n} ${p.replaceAll("_", " ")}`).join(", ")}</summary>
-      <ul>{runs.map((r) => <li key={r.run}><Link to={`/run/${r.run}`}><bdi>{r.workflowId || r.workflow}</bdi></Link> <Phase phase={r.phase} /> <bdi class="dim">{r.message}</bdi></li>)}</ul>
+      <ul>{runs.map((r) => <li key={r.run}><Link to={`/run/${r.run}`}><bdi>{r.workflowId || r.workflow}</bdi></Link> <Chip state={stateOfRun(r)} /> <bdi class="dim">{r.message}</bdi></li>)}</ul>
       {more ? <Link to={runsOf(`parent:${run.run}`)}>All of them</Link> : null}
     </details>
   );

@@ -94,9 +94,16 @@ function App() {
   const run = /^\/run\/([^/]+)$/.exec(at.pathname);
   useEffect(() => { document.title = `${run ? decodeURIComponent(run[1] ?? "") : pages.find(([to]) => to === at.pathname)?.[1] ?? titles[at.pathname] ?? "Overview"} · Pawl`; }, [place.value]);
   const content = useRef<HTMLDivElement>(null), from = useRef(at.pathname);
+  useEffect(() => { // the chosen page comes into sight on a narrow screen
+    const reveal = (): void => {
+      const chosen = document.querySelector(".bar nav [aria-current]");
+      if (chosen?.parentElement) chosen.parentElement.scrollLeft += chosen.getBoundingClientRect().left - innerWidth / 2;
+    };
+    reveal();
+    addEventListener("resize", reveal);
+    return () => removeEventListener("resize", reveal);
+  }, [at.pathname]);
   useEffect(() => { // what is read out goes on with the page that is new
-    const chosen = document.querySelector(".bar nav [aria-current]"); // comes into sight on a narrow screen
-    if (chosen?.parentElement) chosen.parentElement.scrollLeft += chosen.getBoundingClientRect().left - innerWidth / 2;
     if (from.current !== at.pathname) content.current?.focus({ preventScroll: true });
     from.current = at.pathname;
   }, [at.pathname]);

@@ -93,7 +93,7 @@ function Head({ run }: { run: Run }) {
         </div>
         <p class="dim facts">
           <span>started <Time at={run.createdAt} />{ended ? <>, ended <Time at={run.endedAt} /></> : <>, <Ticking key={run.createdAt} of={(current) => `${length(current - began)} ago`} /></>}</span>
-          {of > 0 ? <span>{done} of {of} steps done</span> : null}
+          {of > 0 ? <span>{done} of {of} steps {ended && run.phase !== "succeeded" ? "ended" : "done"}</span> : null}
           {run.queue ? <span>queue <Link to="/queues"><bdi>{run.queue.name}</bdi></Link>{run.queue.key ? <> for <bdi>{run.queue.key}</bdi></> : null}</span> : null}
           {run.parent ? <Link to={`/run/${run.parent}`}>parent</Link> : null}
           {run.previous ? <Link to={`/run/${run.previous}`}>previous run</Link> : null}

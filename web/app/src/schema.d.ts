@@ -2795,6 +2795,8 @@ export interface components {
             /** @description Before the operation. */
             phase: string;
             run: string;
+            /** @description Word for people, before the operation. */
+            status: string;
             workflow: string;
             workflowId?: string;
         };
