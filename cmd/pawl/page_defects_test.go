@@ -120,6 +120,9 @@ func TestPageFits(t *testing.T) {
 			"normal" || e.matches(".urgent") && 
 			getComputedStyle(e).textDecorationLine !== "none").length + " break"`, "0 break")
 	}
+	l.does("a window that becomes narrow", chromedp.EmulateViewport(390, 844))
+	l.waits(`(() => { const b = document.querySelector(".bar nav [aria-current]").getBoundingClientRect();
+		return b.left >= 0 && b.right <= innerWidth; })()`)
 	l.does("a narrow screen", chromedp.EmulateViewport(390, 844), chromedp.Navigate(address+"/runs"))
 	l.sees("table.runs", "nested-1")
 	l.evaluates(`(() => { const row = document.querySelector("table.runs tbody tr").getBoundingClientRect(),

@@ -120,7 +120,7 @@ func answered(answer *http.Response, err error) (int, string) {
 // TestSoak checks that a server which has done the work of a day holds no more than after the first part of it: memory,
 // file descriptors and threads. Old runs are removed meanwhile.
 func TestSoak(t *testing.T) {
-	nightly.Only(t, "it does the work of a day")
+	nightly.OnlyPlain(t, "a process of its own does the work of a day")
 	dir := t.TempDir()
 	database := "sqlite:" + dir + "/pawl.db"
 	token := tokenOf(t, dir, database, "admin")

@@ -12,8 +12,8 @@ func Only(t testing.TB, reason string) {
 	}
 }
 
-// OnlyPlain skips a test under -short, as Only does, and under the race detector: one goroutine does all of it, and for
-// ten times as long.
+// OnlyPlain skips a test under -short, as Only does, and under the race detector: one goroutine does all of it, for ten
+// times as long, or another process does, which the detector does not watch.
 func OnlyPlain(t testing.TB, reason string) {
 	t.Helper()
 	Only(t, reason)
