@@ -115,7 +115,7 @@ func (m *machine) end(phase RunPhase, f *policy.Failure) {
 	next := m.next(phase, f)
 	rec := RunEnded{Phase: phase}
 	if next != nil {
-		rec.Next = m.r.derive(1<<63, m.now).after(m.r.ID) // the newest run of a workflow id has the greatest id
+		rec.Next = m.r.derive(1<<63, m.now).After(m.r.ID) // the newest run of a workflow id has the greatest id
 	}
 	m.emit(rec)
 	m.effect(Closed{Phase: phase, Next: next})

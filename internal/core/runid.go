@@ -124,9 +124,9 @@ func (r *Run) derive(salt uint64, now Time) RunID {
 	return id
 }
 
-// after moves an id behind another one, if it does not sort there: both may be of one millisecond, or the clock may
+// After moves an id behind another one, if it does not sort there: both may be of one millisecond, or the clock may
 // have gone back.
-func (id RunID) after(other RunID) RunID {
+func (id RunID) After(other RunID) RunID {
 	if bytes.Compare(id[:8], other[:8]) > 0 {
 		return id
 	}

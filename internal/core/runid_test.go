@@ -45,7 +45,7 @@ func TestNextRunSortsAfter(t *testing.T) {
 			id[6], id[7] = 0x7f, 0xff
 		}
 		at := createdAt(id) + Time(rapid.Int64Range(-1<<40, 1<<20).Draw(t, "later"))
-		next := NewRun(id).derive(1, max(at, 1)).after(id)
+		next := NewRun(id).derive(1, max(at, 1)).After(id)
 		if bytes.Compare(next[:], id[:]) <= 0 || next[6]>>4 != 7 || next[8]>>6 != 2 ||
 			PartitionKey(next) != PartitionKey(id) {
 			t.Fatalf("run %s is followed by %s", id, next)

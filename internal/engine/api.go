@@ -86,6 +86,9 @@ type StartRequest struct {
 	// partition key that core.KeyOfStart returns.
 	RunID      core.RunID
 	OnConflict Conflict
+	// Newest is the newest run of the workflow id that the caller has looked at, open or not; zero: there was none. The
+	// start is refused with CodeConflict if another one is the newest in the batch that would make the run. Nil: any.
+	Newest *core.RunID
 }
 
 // Conflict decides what a start does if an open run has the same workflow id.

@@ -321,7 +321,7 @@ func (c *children) nameInUse(start *core.ChildStart) (*policy.Failure, error) {
 	case found:
 		return inUse(start.WorkflowID, "has the open run", id), nil
 	case start.Reuse == core.ReuseFailed, start.Reuse == core.ReuseNever:
-		id, phase, err := c.lastOf(start.WorkflowID)
+		id, phase, err := c.pipeline.newest(c.base, start.WorkflowID)
 		if err == nil && id != (core.RunID{}) && (start.Reuse == core.ReuseNever || phase == core.RunSucceeded) {
 			return inUse(start.WorkflowID, "was that of run", id), nil
 		}
@@ -333,22 +333,6 @@ func (c *children) nameInUse(start *core.ChildStart) (*policy.Failure, error) {
 
 func inUse(workflowID, how string, run core.RunID) *policy.Failure {
 	return permanentFailure(core.TypeIDInUse, fmt.Sprintf("the workflow id %q %s %s", workflowID, how, run))
-}
-
-// lastOf returns the newest closed run of a workflow id of this partition, and how it has ended; zero: there is none.
-func (c *children) lastOf(workflowID string) (core.RunID, core.RunPhase, error) {
-	if id := c.pipeline.latest(workflowID); id != (core.RunID{}) {
-		r, err := c.get(id)
-		if err != nil {
-			return id, core.RunPending, err
-		}
-		return id, r.state.Phase, nil
-	}
-	page, err := c.cfg.Journal.List(c.ctx, journal.Query{WorkflowID: workflowID, Limit: 1})
-	if err != nil || len(page.Runs) == 0 {
-		return core.RunID{}, core.RunPending, err
-	}
-	return page.Runs[0].ID, page.Runs[0].Phase, nil
 }
 
 // tellIfEnded tells a run's parent about its end, if it has ended and no run follows it in its chain.

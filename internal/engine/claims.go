@@ -226,7 +226,7 @@ func (s *starts) createKeyed(req *StartRequest) (Started, error) {
 	if err != nil {
 		return Started{}, failure("start", req.Definition.Name, err)
 	}
-	return s.create(req, w)
+	return s.create(req, w, core.RunID{})
 }
 
 // decided reports whether an error with that code is the answer to a start. With the others it is not known yet.

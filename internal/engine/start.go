@@ -52,39 +52,66 @@ func (s *starts) startRun(req *StartRequest, w *workflow) (Started, error) {
 		return Started{}, invalid("start", req.Definition.Name,
 			"it belongs to partition %d, this is partition %d", home, s.cfg.Partition)
 	}
+	var newest core.RunID // run of the workflow id, as far as it was looked for
 	if req.OnConflict == ConflictReplace {
-		if err := s.replace(req); err != nil {
+		var err error
+		if newest, err = s.replace(req); err != nil {
 			return Started{}, err
 		}
 	}
 	if found, err := s.existing(req); err != nil || found.Existing {
 		return found, err
 	}
-	return s.create(req, w)
+	if req.Newest != nil && req.WorkflowID != "" && newest == (core.RunID{}) {
+		var err error
+		if newest, _, err = s.pipeline.newest(s.base, req.WorkflowID); err != nil {
+			return Started{}, failure("start", req.WorkflowID, err)
+		}
+		if err := checkNewest(req, newest); err != nil {
+			return Started{}, err
+		}
+	}
+	return s.create(req, w, newest)
 }
 
-// replace terminates the open run of a request's workflow id, in the batch in which the new run begins.
-func (s *starts) replace(req *StartRequest) error {
+// checkNewest refuses a start if the newest run of its workflow id is not the one that its caller has looked at.
+func checkNewest(req *StartRequest, id core.RunID) error {
+	if req.Newest == nil || *req.Newest == id {
+		return nil
+	}
+	return &Error{
+		Code: CodeConflict, Op: "start", ID: req.WorkflowID,
+		Err:  errors.New("another run had this workflow id meanwhile"),
+		Hint: "look at the newest run of the workflow id, and start again",
+	}
+}
+
+// replace terminates the open run of a request's workflow id, in the batch in which the new run begins, and returns it.
+func (s *starts) replace(req *StartRequest) (core.RunID, error) {
 	id, found, err := s.residents.openRun(req.WorkflowID)
 	if err != nil {
-		return failure("start", req.WorkflowID, err)
+		return id, failure("start", req.WorkflowID, err)
 	}
 	if !found {
-		return nil
+		return core.RunID{}, nil
+	}
+	if err := checkNewest(req, id); err != nil {
+		return id, err
 	}
 	open, err := s.get(id)
 	if err == nil {
 		err = s.advance(open, nil, replaced(req.Actor))
 	}
 	if err != nil {
-		return Refused("start", id, err)
+		return id, Refused("start", id, err)
 	}
 	s.settle()
-	return nil
+	return id, nil
 }
 
-// create makes the run of a request.
-func (s *starts) create(req *StartRequest, w *workflow) (Started, error) {
+// create makes the run of a request. Its id sorts behind that of the newest run of its workflow id, though the clock
+// may have gone back; zero: none is known.
+func (s *starts) create(req *StartRequest, w *workflow, newest core.RunID) (Started, error) {
 	if w == nil {
 		var err error
 		if w, err = s.defs.use(s.ctx, &req.Definition); err != nil {
@@ -93,7 +120,7 @@ func (s *starts) create(req *StartRequest, w *workflow) (Started, error) {
 	}
 	id := req.RunID
 	if id == (core.RunID{}) {
-		id = s.residents.newID(req.Definition.Name, req.WorkflowID, req.Key)
+		id = s.residents.newID(req.Definition.Name, req.WorkflowID, req.Key).After(newest)
 	}
 	s.pipeline.define(&req.Definition)
 	s.cfg.Carried.Add(id)
@@ -184,9 +211,27 @@ func (c *FindCall) do(p *Partition) {
 	p.pipeline.reply(c)
 }
 
+// newest returns the newest run of a workflow id that no open run has, and its phase; zero: there is none.
+func (l *pipeline) newest(b *base, workflowID string) (core.RunID, core.RunPhase, error) {
+	if r := l.latestRun(workflowID); r != nil {
+		return r.id(), r.state.Phase, nil
+	}
+	page, err := b.cfg.Journal.List(b.ctx, journal.Query{WorkflowID: workflowID, Limit: 1})
+	if err != nil || len(page.Runs) == 0 {
+		return core.RunID{}, core.RunPending, err
+	}
+	return page.Runs[0].ID, page.Runs[0].Phase, nil
+}
+
 // latest returns the newest closed run of the workflow id among those that the view may not have yet.
 func (l *pipeline) latest(workflowID string) core.RunID {
-	var found *run
+	if r := l.latestRun(workflowID); r != nil {
+		return r.id()
+	}
+	return core.RunID{}
+}
+
+func (l *pipeline) latestRun(workflowID string) (found *run) {
 	consider := func(r *run) {
 		older := found != nil && bytes.Compare(r.state.ID[:], found.state.ID[:]) < 0
 		if r.state.WorkflowID == workflowID && !older { // ids, since a run that was reset was created as the other one
@@ -194,8 +239,5 @@ func (l *pipeline) latest(workflowID string) core.RunID {
 		}
 	}
 	l.eachBehind(consider)
-	if found == nil {
-		return core.RunID{}
-	}
-	return found.id()
+	return found
 }

@@ -89,7 +89,10 @@ func (s *Frontend) SignalWithStartWorkflowExecution(
 			err = s.engine.Signal(ctx, id, event, false)
 		}
 		if errors.Is(ended(err), errClosed) {
-			continue
+			if !s.hasMade(ctx, id, q.RequestId) {
+				continue
+			}
+			err = nil // it has the event since it began
 		}
 		if err != nil {
 			return nil, err
@@ -97,6 +100,16 @@ func (s *Frontend) SignalWithStartWorkflowExecution(
 		return &workflowservice.SignalWithStartWorkflowExecutionResponse{RunId: id.String(), Started: started}, nil
 	}
 	return nil, serviceerror.NewUnavailable("runs of the workflow id begin and end at present")
+}
+
+// hasMade reports whether a request has started a run.
+func (s *Frontend) hasMade(ctx context.Context, id core.RunID, request string) bool {
+	r, err := s.use(ctx, &commonpb.WorkflowExecution{RunId: id.String()})
+	if err != nil {
+		return false
+	}
+	defer r.Release()
+	return request != "" && r.Fold.Start.RequestId == request
 }
 
 // tokenOf returns the token of the attempt of an activity that a worker has, by the id of the activity.

@@ -172,11 +172,6 @@ func (s *Frontend) startAs(
 	if _, err := check(q); err != nil {
 		return id, false, err
 	}
-	if !allowsAny(q) {
-		if id, err = s.refuseUsed(ctx, q); err != nil || id != (core.RunID{}) {
-			return id, false, err
-		}
-	}
 	kept := proto.Clone(convert.WithoutOwn(q)).(*workflowservice.StartWorkflowExecutionRequest)
 	kept.Namespace = ""
 	if kept.RetryPolicy != nil {
@@ -188,12 +183,12 @@ func (s *Frontend) startAs(
 	}
 	req := engine.StartRequest{
 		Start:      core.Start{WorkflowID: q.WorkflowId, Input: input, Actor: q.Identity, Signals: events},
-		Definition: definitionOf(q.WorkflowType.Name), RunID: as,
+		Definition: definitionOf(q.WorkflowType.Name), RunID: as, Newest: new(core.RunID), // most ids are new
 	}
 	if delay := q.WorkflowStartDelay.AsDuration(); delay > 0 {
 		req.At = s.clock.Now().Add(delay)
 	}
-	for range 3 { // the run that is in the way may end meanwhile
+	for range 4 { // the run that is in the way may end meanwhile
 		made, err := s.engine.Start(ctx, req)
 		if err == nil {
 			return made.Run, true, nil
@@ -201,53 +196,16 @@ func (s *Frontend) startAs(
 		if api.CodeOf(err) != api.CodeConflict {
 			return id, false, err
 		}
-		if id, err = s.inTheWay(ctx, q); err != nil || id != (core.RunID{}) {
-			return id, false, err
+		newest, uses, err := s.inTheWay(ctx, q)
+		if err != nil || uses {
+			return newest, false, err
 		}
+		req.Newest = &newest
 		if terminates(q) {
 			req.OnConflict = engine.ConflictReplace
 		}
 	}
 	return id, false, serviceerror.NewUnavailable("runs of the workflow id begin and end at present")
-}
-
-// allowsAny reports whether a start does not care how the last run of its workflow id has ended.
-func allowsAny(q *workflowservice.StartWorkflowExecutionRequest) bool {
-	switch q.WorkflowIdReusePolicy {
-	case enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
-		enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY:
-		return false
-	default:
-		return true
-	}
-}
-
-// refuseUsed refuses a start whose workflow id has a run that has ended, and may not be used again. It returns the run
-// if it is the one that the request has started.
-func (s *Frontend) refuseUsed(
-	ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest,
-) (core.RunID, error) {
-	r, err := s.use(ctx, &commonpb.WorkflowExecution{WorkflowId: q.WorkflowId})
-	if isNotFound(err) {
-		return core.RunID{}, nil
-	}
-	if err != nil {
-		return core.RunID{}, err
-	}
-	defer r.Release()
-	f := r.Fold
-	again := q.WorkflowIdReusePolicy == enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY &&
-		f.Status != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED &&
-		f.Status != enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
-	switch {
-	case q.RequestId != "" && q.RequestId == f.Start.RequestId:
-		return f.Run, nil
-	case f.Closed == 0 || again:
-		return core.RunID{}, nil
-	}
-	return core.RunID{}, serviceerror.NewWorkflowExecutionAlreadyStarted(
-		"Workflow execution already finished. WorkflowId: "+q.WorkflowId+", RunId: "+f.Run.String()+".",
-		f.Start.RequestId, f.Run.String())
 }
 
 // terminates reports whether a start ends the open run of its workflow id.
@@ -257,32 +215,46 @@ func terminates(q *workflowservice.StartWorkflowExecutionRequest) bool {
 		q.WorkflowIdReusePolicy == older
 }
 
-// inTheWay deals with the open run of a start's workflow id: it returns the run if the start is to use it, or has
-// started it; nothing if it has ended, or is to be terminated; else an error.
-func (s *Frontend) inTheWay(ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest) (core.RunID, error) {
+// inTheWay looks at the newest run of a start's workflow id; zero: there is none any more. It reports whether the start
+// is to use that one, or has made it: who got no answer asks again. An error refuses the start.
+func (s *Frontend) inTheWay(
+	ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest,
+) (newest core.RunID, uses bool, err error) {
 	r, err := s.use(ctx, &commonpb.WorkflowExecution{WorkflowId: q.WorkflowId})
 	if isNotFound(err) {
-		return core.RunID{}, nil
+		return core.RunID{}, false, nil
 	}
 	if err != nil {
-		return core.RunID{}, err
+		return core.RunID{}, false, err
 	}
-	f := r.Fold
-	id, request, closed := f.Run, f.Start.RequestId, f.Closed != 0
+	id, request, closed, again := r.Fold.Run, r.Fold.Start.RequestId, r.Fold.Closed != 0, mayFollow(q, r.Fold.Status)
 	r.Release()
+	use := q.WorkflowIdConflictPolicy == enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
+	said := "is already running"
 	switch {
 	case q.RequestId != "" && request == q.RequestId:
-		return id, nil
-	case closed:
-		return core.RunID{}, nil
-	case terminates(q):
-		return core.RunID{}, nil
-	case q.WorkflowIdConflictPolicy == enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING:
-		return id, nil
+		return id, true, nil
+	case closed && !again:
+		said = "already finished"
+	case closed, terminates(q):
+		return id, false, nil
+	case use:
+		return id, true, nil
+	}
+	return id, false, serviceerror.NewWorkflowExecutionAlreadyStarted(
+		"Workflow execution "+said+". WorkflowId: "+q.WorkflowId+", RunId: "+id.String()+".", request, id.String())
+}
+
+// mayFollow reports whether a start may use the workflow id of a run that has ended so.
+func mayFollow(q *workflowservice.StartWorkflowExecutionRequest, status enumspb.WorkflowExecutionStatus) bool {
+	switch q.WorkflowIdReusePolicy {
+	case enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE:
+		return false
+	case enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY:
+		return status != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED &&
+			status != enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
 	default:
-		return id, serviceerror.NewWorkflowExecutionAlreadyStarted(
-			"Workflow execution is already running. WorkflowId: "+q.WorkflowId+", RunId: "+id.String()+".",
-			request, id.String())
+		return true
 	}
 }
 

@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal/memory"
+	"github.com/pawl-dev/pawl/policy"
+)
+
+// TestStartAfterNewest checks that a start which names the newest run of its workflow id is refused if that is another
+// one by now, whether it is open or has ended, in memory or in the view only, and that a refused one ends no run.
+func TestStartAfterNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		back := time.Duration(0)
+		e, err := New(Config{
+			Journal: memory.New(), Kinds: plans, Now: func() core.Time { return policy.At(time.Now().Add(-back)) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer closeEngine(t, e)
+		none, long := core.RunID{}, flow("long", nap(time.Hour))
+		start := func(newest core.RunID, how Conflict, refused bool) core.RunID {
+			t.Helper()
+			req := StartRequest{Definition: long.definition(), Newest: &newest, OnConflict: how}
+			req.WorkflowID = "w"
+			s, err := e.Start(t.Context(), req)
+			if refused != (api.CodeOf(err) == CodeConflict) || !refused && err != nil {
+				t.Errorf("after %s: %v", newest, err)
+			}
+			return s.Run
+		}
+		phase := func(id core.RunID) core.RunPhase {
+			t.Helper()
+			r, err := e.Inspect(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.Phase
+		}
+		a := start(none, ConflictFail, false)
+		start(none, ConflictReplace, true)
+		start(a, ConflictFail, true) // it is open
+		<-time.After(2 * time.Hour)
+		start(none, ConflictFail, true)
+		b := start(a, ConflictFail, false)
+		start(a, ConflictReplace, true)
+		if p := phase(b); p.Closed() {
+			t.Errorf("a refused start has left the open run %s", p)
+		}
+		c := start(b, ConflictReplace, false)
+		if p := phase(b); p != core.RunTerminated {
+			t.Errorf("the replaced run is %s", p)
+		}
+		<-time.After(24 * time.Hour) // nothing of it is in memory any more
+		start(b, ConflictFail, true)
+		start(none, ConflictFail, true)
+		d := start(c, ConflictFail, false)
+		back = 30 * 24 * time.Hour // all of these are older than that
+		f := start(d, ConflictReplace, false)
+		all := []core.RunID{a, b, c, d, f}
+		if !slices.IsSortedFunc(all, func(x, y core.RunID) int { return bytes.Compare(x[:], y[:]) }) {
+			t.Errorf("the ids are not in their order: %s", all)
+		}
+	})
+}
