@@ -61,7 +61,7 @@ func TestStartAfterNewest(t *testing.T) {
 		start(b, ConflictFail, true)
 		start(none, ConflictFail, true)
 		all := []core.RunID{a, b, c, start(c, ConflictFail, false)}
-		for range 20 { // in one instant
+		for range 20 { // all in one instant
 			all = append(all, start(all[len(all)-1], ConflictReplace, false))
 		}
 		if !slices.IsSortedFunc(all, func(x, y core.RunID) int { return bytes.Compare(x[:], y[:]) }) {

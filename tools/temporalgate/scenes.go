@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -57,7 +59,9 @@ func register(w worker.Worker) {
 // gives returns a scene that expects a result.
 func gives(wf any, want string) func(context.Context, client.Client, string) error {
 	return func(ctx context.Context, c client.Client, id string) error {
-		run, err := start(ctx, c, client.StartWorkflowOptions{ID: id}, wf, "World")
+		run, err := start(ctx, c, client.StartWorkflowOptions{
+			ID: id, WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		}, wf, "World")
 		if err != nil {
 			return err
 		}
@@ -65,8 +69,29 @@ func gives(wf any, want string) func(context.Context, client.Client, string) err
 		if err := result(ctx, run, &got); err != nil || got != want {
 			return fmt.Errorf("it gave %q, %w", got, err)
 		}
+		started := 0
+		err = again(ctx, func() (err error) { started, err = startsOf(ctx, c, id); return err })
+		if err != nil || started != 1 {
+			return fmt.Errorf("it was started %d times, %w", started, err)
+		}
 		return nil
 	}
+}
+
+// startsOf returns how many runs of a workflow id were started; those that continue others do not count.
+func startsOf(ctx context.Context, c client.Client, id string) (n int, err error) {
+	list, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Query: fmt.Sprintf("WorkflowId = %q", id),
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, one := range list.Executions {
+		if one.Status != enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // start starts a run, again where the server was away.
