@@ -52,12 +52,13 @@ func (e *driver) entries(ctx context.Context, id core.RunID, after int, w *Watch
 	}
 	pieces, folded, closed := c.Answer.Pieces, c.Answer.Folded, c.Answer.Closed
 	if folded > 0 {
-		recent, err := join(journal.History{}, pieces)
+		n := max(folded-after, 0)
+		recent, err := newestOf(pieces, n)
 		if err != nil {
 			return part{}, err
 		}
-		if before := folded - len(recent); after >= before {
-			return part{recent[min(after-before, len(recent)):], closed}, nil
+		if len(recent) >= n {
+			return part{recent[len(recent)-n:], closed}, nil
 		}
 	}
 	h, err := e.cfg.Journal.History(ctx, id)
@@ -103,6 +104,28 @@ func (e *driver) storedEntries(ctx context.Context, id core.RunID, after int) (p
 		closed = all[i].Ended(i > 0 && closed)
 	}
 	return part{all[min(after, len(all)):], closed}, nil
+}
+
+// newestOf decodes the newest n entries of some batches, with the others of their batches; all, if these have fewer.
+// Who follows a run does not decode again what it has.
+func newestOf(pieces []Piece, n int) ([]core.Entry, error) {
+	var parts [][]core.Entry
+	for _, p := range slices.Backward(pieces) {
+		for i := len(p.marks) - 1; i >= 0 && n > 0; i-- {
+			start := 0
+			if i > 0 {
+				start = p.marks[i-1].end
+			}
+			more, err := core.ReadEntries(p.bytes[start:p.marks[i].end])
+			if err != nil {
+				return nil, failure("read", "", err)
+			}
+			parts = append(parts, more)
+			n -= len(more)
+		}
+	}
+	slices.Reverse(parts)
+	return slices.Concat(parts...), nil
 }
 
 // join appends the entries of later batches to a history.

@@ -105,7 +105,7 @@ func (c *clients) extend(a *account, step core.StepID) {
 		op.To = u.clock().Add(u.span(time.Millisecond, time.Hour))
 	case 1:
 		op.To = policy.FarFuture
-		if op.Step == core.NoStep && a.state.Attached() != nil && a.state.Follows(u.clock()) != 0 {
+		if op.Step == core.NoStep && byCron(a.state) {
 			op.To = u.clock().Add(u.span(time.Minute, time.Hour)) // else a chain by cron would never end
 		}
 	default:
@@ -115,6 +115,12 @@ func (c *clients) extend(a *account, step core.StepID) {
 		}
 	}
 	c.operate(a.id, op)
+}
+
+// byCron reports whether runs of a timetable follow a run.
+func byCron(r *core.Run) bool {
+	def := r.Attached()
+	return def != nil && (def.Timetable != "" || def.Rules != nil && def.Rules(r.Input).Follows != nil)
 }
 
 // policy chooses the policy with which an operator replaces that of a step.

@@ -146,7 +146,7 @@ func (w *sdkWorkers) look() {
 		if r.out != nil {
 			seen = r.out.seen
 		}
-		if r.busy {
+		if r.busy != nil {
 			return // the run is locked
 		}
 		w.read(r, seen)

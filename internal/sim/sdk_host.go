@@ -34,7 +34,7 @@ type sdkRun struct {
 	body    *engine.Body
 	out     *sdkTask // the task that a worker has; nil: none has one
 	planned bool     // a worker is going to ask for a task
-	busy    bool     // an answer is on its way to the engine
+	busy    *sdkTask // the task whose answer is on its way to the engine
 	failed  int32    // tasks that failed after the last one whose failure was recorded
 	updates []*updatepb.Request
 }
@@ -135,7 +135,7 @@ func (h *sdkHost) look(id core.RunID) {
 // offer lets a worker ask for the task that is due.
 func (h *sdkHost) offer(id core.RunID) {
 	r := h.use(id)
-	if r == nil || r.out != nil || r.busy || r.planned {
+	if r == nil || r.out != nil || r.busy != nil || r.planned {
 		return
 	}
 	if _, isDue := r.due(); !isDue {
@@ -154,7 +154,7 @@ func (h *sdkHost) offer(id core.RunID) {
 func (h *sdkHost) take(id core.RunID) {
 	r := h.use(id)
 	attempt, isDue := r.due()
-	if !isDue || r.out != nil || r.busy {
+	if !isDue || r.out != nil || r.busy != nil {
 		return
 	}
 	u := h.n.u
@@ -184,7 +184,11 @@ func (h *sdkHost) take(id core.RunID) {
 // those that fail one after the other, the first is recorded.
 func (h *sdkHost) fail(t *sdkTask, m *history.Meta) {
 	r := h.runs[t.run]
-	if r == nil || r.out != t || r.busy {
+	if r == nil || r.out != t || r.busy == t {
+		return
+	}
+	if r.busy != nil { // the late answer to an older one has locked the run
+		h.n.host.after(t.run, time.Millisecond, "a task ends badly", func() { h.fail(t, m) })
 		return
 	}
 	r.out = nil
@@ -213,12 +217,12 @@ func (h *sdkHost) do(
 	}
 	a := core.Answer{Turn: t.turn, Seen: t.seen, Began: t.began, Again: again, Meta: meta}
 	in := []core.Input{core.Commands{Commands: append([]core.Command{a}, cmds...)}}
-	r.busy = true
+	r.busy = t
 	engineCalls{h.n.host}.Do(r.id, r.body, in, func(err error) {
 		if h.runs[r.id] != r {
 			return
 		}
-		r.busy = false
+		r.busy = nil
 		if err != nil {
 			r.body = engine.NewBody(h.generation)
 		}
@@ -231,7 +235,7 @@ func (h *sdkHost) do(
 func (h *sdkHost) complete(t *sdkTask) {
 	u := h.n.u
 	r := h.use(t.run)
-	if r == nil || r.busy {
+	if r == nil || r.busy != nil {
 		return // the worker is told that there is no such task
 	}
 	f := r.fold

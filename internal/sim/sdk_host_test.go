@@ -30,7 +30,7 @@ func TestAnsweredTaskDoesNotTimeOut(t *testing.T) {
 	r := until("a worker has a task", func(r *sdkRun) bool { return r.out != nil })
 	task := r.out
 	h.complete(task)
-	if !r.busy {
+	if r.busy == nil {
 		t.Fatal("the answer is not on its way")
 	}
 	h.fail(task, &history.Meta{Identity: "worker"})

@@ -41,6 +41,8 @@ var regressions = map[uint64]string{
 	57:       "a body that asked for the time of an end was said to wait, and nobody called it after a crash",
 	5029237:  "an attempt held the only slot for a body that had to do an earlier step again, and waited for the slot",
 	5081106:  "a child run by cron lost its own execution limit in a retry after its parent's deadline: no end",
+	52053618: "a task timed out while the late answer to an older one was on its way, and nobody got it",
+	52000390: "an operator lifted the deadline of a chain by cron shortly before its end: no end",
 }
 
 // TestRegressions runs the universes of seeds that failed once. When the simulation changes, a seed may make another
