@@ -107,6 +107,23 @@ type Started struct {
 	Existing bool // the run existed before
 }
 
+// AlreadyStarted is the cause of CodeConflict where a start is refused for the newest run of its workflow id.
+type AlreadyStarted struct {
+	Run  core.RunID // zero: the run that the start names is gone
+	Open bool       // the run has not ended
+}
+
+// Error says which run it is.
+func (a AlreadyStarted) Error() string {
+	switch {
+	case a.Open:
+		return fmt.Sprintf("the open run %s has this workflow id", a.Run)
+	case a.Run == core.RunID{}:
+		return "no run has this workflow id any more"
+	}
+	return fmt.Sprintf("run %s had this workflow id meanwhile", a.Run)
+}
+
 // Outcome is how a run ended.
 type Outcome struct {
 	Run     core.RunID

@@ -27,7 +27,7 @@ func (s *residents) existingNamed(req *StartRequest) (Started, error) {
 	default:
 		return Started{}, &Error{
 			Code: CodeConflict, Op: "start", ID: req.WorkflowID,
-			Err:  fmt.Errorf("the open run %s has this workflow id", id),
+			Err:  AlreadyStarted{Run: id, Open: true},
 			Hint: "wait until it has ended, use the open run, or choose another workflow id",
 		}
 	}

@@ -67,7 +67,7 @@ func (s *starts) startRun(req *StartRequest, w *workflow) (Started, error) {
 		if newest, _, err = s.pipeline.newest(s.base, req.WorkflowID); err != nil {
 			return Started{}, failure("start", req.WorkflowID, err)
 		}
-		if err := checkNewest(req, newest); err != nil {
+		if err := checkNewest(req, newest, false); err != nil {
 			return Started{}, err
 		}
 	}
@@ -75,13 +75,13 @@ func (s *starts) startRun(req *StartRequest, w *workflow) (Started, error) {
 }
 
 // checkNewest refuses a start if the newest run of its workflow id is not the one that its caller has looked at.
-func checkNewest(req *StartRequest, id core.RunID) error {
+func checkNewest(req *StartRequest, id core.RunID, open bool) error {
 	if req.Newest == nil || *req.Newest == id {
 		return nil
 	}
 	return &Error{
 		Code: CodeConflict, Op: "start", ID: req.WorkflowID,
-		Err:  errors.New("another run had this workflow id meanwhile"),
+		Err:  AlreadyStarted{Run: id, Open: open},
 		Hint: "look at the newest run of the workflow id, and start again",
 	}
 }
@@ -95,7 +95,7 @@ func (s *starts) replace(req *StartRequest) (core.RunID, error) {
 	if !found {
 		return core.RunID{}, nil
 	}
-	if err := checkNewest(req, id); err != nil {
+	if err := checkNewest(req, id, true); err != nil {
 		return id, err
 	}
 	open, err := s.get(id)

@@ -60,7 +60,9 @@ func (b *bed) open() {
 	b.Helper()
 	now := func() core.Time { return policy.At(time.Now()) }
 	g := New(worker.Clock{Now: now}, nil)
-	e, err := engine.New(engine.Config{Journal: b.journal, Kinds: g.Kinds(nil, nil), Now: now})
+	kinds := g.Kinds(nil, nil)
+	kinds[journal.KindFlow] = engine.Kind{Compile: compileFlow}
+	e, err := engine.New(engine.Config{Journal: b.journal, Kinds: kinds, Now: now})
 	if err == nil {
 		err = g.Open(e)
 	}

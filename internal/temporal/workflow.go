@@ -2,6 +2,7 @@ package temporal
 
 import (
 	"context"
+	"errors"
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -59,15 +60,21 @@ func (s *Frontend) useFound(ctx context.Context, x *commonpb.WorkflowExecution) 
 		return nil, err
 	}
 	r := s.tasks.Use(id)
+	used := false
+	defer func() {
+		if !used {
+			r.Release()
+		}
+	}()
 	err = r.Refresh(ctx)
 	if err == nil && x.GetWorkflowId() != "" && x.WorkflowId != r.Fold.Created.WorkflowID {
 		err = noRun(x.WorkflowId)
 	}
-	if err != nil {
-		r.Release()
-		if absent(err) {
-			err = noRun(x.GetWorkflowId())
-		}
+	if absent(err) {
+		err = noRun(x.GetWorkflowId())
+	}
+	used = err == nil
+	if !used {
 		return nil, err
 	}
 	return r, nil
@@ -193,10 +200,11 @@ func (s *Frontend) startAs(
 		if err == nil {
 			return made.Run, true, nil
 		}
-		if api.CodeOf(err) != api.CodeConflict {
+		other, refused := errors.AsType[engine.AlreadyStarted](err)
+		if !refused {
 			return id, false, err
 		}
-		newest, uses, err := s.inTheWay(ctx, q)
+		newest, uses, err := s.inTheWay(ctx, q, other)
 		if err != nil || uses {
 			return newest, false, err
 		}
@@ -215,31 +223,37 @@ func terminates(q *workflowservice.StartWorkflowExecutionRequest) bool {
 		q.WorkflowIdReusePolicy == older
 }
 
-// inTheWay looks at the newest run of a start's workflow id; zero: there is none any more. It reports whether the start
-// is to use that one, or has made it: who got no answer asks again. An error refuses the start.
+// inTheWay looks at the run for which a start was refused. It reports whether the start uses it, and refuses a start
+// that may not follow it.
 func (s *Frontend) inTheWay(
-	ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest,
-) (newest core.RunID, uses bool, err error) {
-	r, err := s.use(ctx, &commonpb.WorkflowExecution{WorkflowId: q.WorkflowId})
-	if isNotFound(err) {
-		return core.RunID{}, false, nil
-	}
-	if err != nil {
-		return core.RunID{}, false, err
-	}
-	id, request, closed, again := r.Fold.Run, r.Fold.Start.RequestId, r.Fold.Closed != 0, mayFollow(q, r.Fold.Status)
-	r.Release()
-	use := q.WorkflowIdConflictPolicy == enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
-	said := "is already running"
-	switch {
-	case q.RequestId != "" && request == q.RequestId:
-		return id, true, nil
-	case closed && !again:
-		said = "already finished"
-	case closed, terminates(q):
+	ctx context.Context, q *workflowservice.StartWorkflowExecutionRequest, other engine.AlreadyStarted,
+) (id core.RunID, uses bool, err error) {
+	id = other.Run
+	if id == (core.RunID{}) {
 		return id, false, nil
-	case use:
-		return id, true, nil
+	}
+	said, request := "is already running", ""
+	r, err := s.use(ctx, &commonpb.WorkflowExecution{WorkflowId: q.WorkflowId, RunId: id.String()})
+	switch {
+	case isNotFound(err) && other.Open: // a run of no worker, which no start uses or ends
+	case isNotFound(err):
+		return id, false, nil
+	case err != nil:
+		return id, false, err
+	default:
+		defer r.Release()
+		request = r.Fold.Start.RequestId
+		closed := r.Fold.Closed != 0
+		switch {
+		case q.RequestId != "" && request == q.RequestId:
+			return id, true, nil
+		case closed && !mayFollow(q, r.Fold.Status):
+			said = "already finished"
+		case closed, terminates(q):
+			return id, false, nil
+		case q.WorkflowIdConflictPolicy == enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING:
+			return id, true, nil
+		}
 	}
 	return id, false, serviceerror.NewWorkflowExecutionAlreadyStarted(
 		"Workflow execution "+said+". WorkflowId: "+q.WorkflowId+", RunId: "+id.String()+".", request, id.String())

@@ -16,3 +16,13 @@ func DefinitionID(workflow string) (id core.DefinitionID) {
 	copy(id[:], sum[:])
 	return id
 }
+
+// OfWorkflow reports whether the first entry of a run says that it is of a workflow type, not of a flow or Go function.
+func OfWorkflow(first core.Entry) bool {
+	for _, rec := range first.Records {
+		if c, is := rec.(core.RunCreated); is {
+			return c.Definition == DefinitionID(c.Workflow)
+		}
+	}
+	return false
+}

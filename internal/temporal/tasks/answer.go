@@ -103,7 +103,7 @@ func (r *OfRun) fail(l *lease, m *history.Meta) {
 	if !recorded {
 		r.extra++
 	}
-	if r.refresh(context.Background()) != nil {
+	if r.Refresh(context.Background()) != nil {
 		return // the run is consulted again when it can be read
 	}
 	attempt, isDue := r.wanted()
@@ -202,7 +202,7 @@ func (r *OfRun) finish(
 	for u, outcome := range s.rejected { // the run may have ended after that
 		r.reject(u, outcome)
 	}
-	err := r.refresh(ctx)
+	err := r.Refresh(ctx)
 	r.rejectUnsaid(q, l)
 	r.takeBack(l)
 	out := &workflowservice.RespondWorkflowTaskCompletedResponse{}
@@ -220,7 +220,7 @@ func (r *OfRun) finish(
 func (r *OfRun) notTaken(
 	ctx context.Context, l *lease, q *workflowservice.RespondWorkflowTaskCompletedRequest, why error,
 ) error {
-	if err := r.refresh(ctx); err != nil {
+	if err := r.Refresh(ctx); err != nil {
 		r.out = nil
 		r.takeBack(l)
 		return err

@@ -87,7 +87,7 @@ func (k *Keeper) Reset(generation int, lives func(core.RunID) bool) {
 
 // look looks what there is to do for a run of which there are news.
 func (k *Keeper) look(id core.RunID) {
-	if r := k.Use(id); r.refresh(context.Background()) == nil {
+	if r := k.Use(id); r.Refresh(context.Background()) == nil {
 		r.offer()
 		r.direct()
 		r.Release()

@@ -59,11 +59,14 @@ type lease struct {
 	bare     bool              // it is only about updates: nothing else is due
 }
 
-// refresh folds what has become durable.
-func (r *OfRun) refresh(ctx context.Context) error {
+// Refresh folds what has become durable of the run. Errors: as of Engine.Entries; NotFound if it is of another kind.
+func (r *OfRun) Refresh(ctx context.Context) error {
 	entries, err := r.keeper.engine.Entries(ctx, r.Fold.Run, r.Fold.Entries)
 	if err != nil || len(entries) == 0 {
 		return err
+	}
+	if r.Fold.Entries == 0 && !history.OfWorkflow(entries[0]) {
+		return serviceerror.NewNotFound("workflow not found for ID: " + r.Fold.Run.String())
 	}
 	for _, e := range entries {
 		r.Fold.Add(e)
@@ -74,17 +77,6 @@ func (r *OfRun) refresh(ctx context.Context) error {
 	r.settle()
 	close(r.changed)
 	r.changed = make(chan struct{})
-	return nil
-}
-
-// Refresh reads what is durable of the run. Errors: as of Engine.Entries; NotFound if it is of another kind.
-func (r *OfRun) Refresh(ctx context.Context) error {
-	if err := r.refresh(ctx); err != nil {
-		return err
-	}
-	if r.Fold.Entries == 0 || r.Fold.Created.Definition != history.DefinitionID(r.Fold.Created.Workflow) {
-		return serviceerror.NewNotFound("workflow not found for ID: " + r.Fold.Run.String())
-	}
 	return nil
 }
 
@@ -200,7 +192,7 @@ func (k *Keeper) take(
 		return nil
 	}
 	r.offered = nil
-	if err := r.refresh(ctx); err != nil {
+	if err := r.Refresh(ctx); err != nil {
 		r.offer() // another worker takes it
 		return nil
 	}
