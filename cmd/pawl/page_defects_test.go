@@ -3,11 +3,14 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -33,13 +36,20 @@ const (
 	nestedRun   = `{"workflow":"nested","workflowId":"nested-1","input":` + nestedInput + `}`
 )
 
-// servedNested returns the address of a server with a run of nestedFlow.
+// servedNested returns the address of a server with a run of nestedFlow, which rests.
 func servedNested(t *testing.T, dir string) string {
 	t.Helper()
 	write(t, dir, "nested.yaml", nestedFlow)
 	address := served(t, dir, ".")
 	begin(t, address, nestedRun)
-	return address
+	retrying := []byte(`"status":"retrying"`)
+	for from := time.Now(); time.Since(from) < patience; {
+		if bytes.Contains(asked(t, http.MethodGet, address+"/api/v1/runs/nested-1", ""), retrying) {
+			return address
+		}
+	}
+	t.Fatal("the run does not come to rest")
+	return ""
 }
 
 // TestPageComesBack checks that each page says when its server is gone, and no longer once it is there again.

@@ -225,7 +225,7 @@ func (e *driver) stats() Stats {
 func (e *driver) ask(ctx context.Context, c Call) error {
 	for {
 		if err := e.send(ctx, c); err != nil {
-			return err
+			return answerTo(c, err)
 		}
 		reply := c.Answered()
 		select {
@@ -234,10 +234,18 @@ func (e *driver) ask(ctx context.Context, c Call) error {
 			return e.gaveUp(ctx, c)
 		}
 		if !mustRepeat(c) {
-			return reply.Err
+			return answerTo(c, reply.Err)
 		}
 		c.clear()
 	}
+}
+
+// answerTo returns the error of a call as its caller gets it.
+func answerTo(c Call, err error) error {
+	if c.nature() == saves {
+		return err
+	}
+	return ofRead(err)
 }
 
 // send gives a call to the loop. The answer comes through the channel of its reply.

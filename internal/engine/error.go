@@ -149,6 +149,17 @@ func failure(op, id string, err error) error {
 	}
 }
 
+// ofRead returns the error of a request that only reads: nothing of it is saved, whatever became of a batch.
+func ofRead(err error) error {
+	own, is := errors.AsType[*Error](err)
+	if !is || own.Code != CodeUncertain {
+		return err
+	}
+	read := *own
+	read.Hint = "nothing was changed; ask again in a moment"
+	return &read
+}
+
 // partitionLost reports whether an error means that another process owns the partition. Then this engine ends. The
 // engines of other partitions in the same process go on.
 func partitionLost(err error) bool {

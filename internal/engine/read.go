@@ -19,9 +19,9 @@ func readError(state *atomic.Pointer[status], op, id string, err error) error {
 		return notFound(op, id)
 	}
 	if s := state.Load(); s != nil && s.final {
-		return s.err
+		return ofRead(s.err)
 	}
-	return failure(op, id, err)
+	return ofRead(failure(op, id, err))
 }
 
 // Entries returns a run's history without its first after entries. It holds committed entries only. Errors:
@@ -82,7 +82,7 @@ func (e *driver) entries(ctx context.Context, id core.RunID, after int, w *Watch
 func (e *driver) storedEntries(ctx context.Context, id core.RunID, after int) (part, error) {
 	h, err := e.cfg.Journal.History(ctx, id)
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
-		return part{}, failure("read", id.String(), err)
+		return part{}, ofRead(failure("read", id.String(), err))
 	}
 	all := h.Entries
 	err = e.cfg.Journal.Tail(ctx, e.cfg.Partition, h.Applied, func(_ uint64, entries []core.Entry) error {
@@ -94,7 +94,7 @@ func (e *driver) storedEntries(ctx context.Context, id core.RunID, after int) (p
 		return nil
 	})
 	if err != nil {
-		return part{}, failure("read", id.String(), err)
+		return part{}, ofRead(failure("read", id.String(), err))
 	}
 	if len(all) == 0 {
 		return part{}, notFound("read", id.String())
@@ -341,7 +341,7 @@ func (e *Engine) Definition(ctx context.Context, id core.DefinitionID) (journal.
 			Code: CodeNotFound, Op: "definition", ID: id.String(), Err: errors.New("there is no such definition"),
 		}
 	}
-	return d, failure("definition", id.String(), err)
+	return d, ofRead(failure("definition", id.String(), err))
 }
 
 // UpdateState is what a run knows of an update, and its own state.

@@ -346,9 +346,9 @@ func (c *Changes) take(ctx context.Context, teller *Describer, entries []core.En
 	}
 	for _, e := range entries {
 		told, err := teller.Describe(ctx, e)
-		switch code := api.CodeOf(err); {
+		switch {
 		case err == nil:
-		case ctx.Err() != nil || code == api.CodeStalled || code == api.CodeClosed || code == api.CodeUncertain:
+		case ctx.Err() != nil || Passes(err):
 			return err
 		default: // its code or its definition is broken, or it was deleted: that concerns this run only
 			c.log.Error("nothing is told of an entry of a run",

@@ -96,6 +96,17 @@ func (t *Describer) Describe(ctx context.Context, e core.Entry) (out Told, err e
 	return out, nil
 }
 
+// Passes reports whether an error of Describe says nothing about the entry: the storage does not answer at present, or
+// the partition goes to another process. Then the entry is to be described again.
+func Passes(err error) bool {
+	switch api.CodeOf(err) {
+	case api.CodeStalled, api.CodeClosed, api.CodeUncertain, api.CodeHeld, api.CodeFenced, api.CodeCancelled:
+		return true
+	default:
+		return false
+	}
+}
+
 // keep keeps a run in memory. Where there are too many, any of them go.
 func (t *Describer) keep(id core.RunID, r *telling) {
 	for other := range t.runs {

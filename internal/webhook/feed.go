@@ -123,10 +123,10 @@ func (d *Dispatcher) take(ctx context.Context, teller *service.Describer, b batc
 	var all []toldOf
 	for _, e := range b.entries {
 		told, err := teller.Describe(ctx, e)
-		switch code := api.CodeOf(err); {
+		switch {
 		case err == nil:
 			all = append(all, toldOf{told, e.Run})
-		case ctx.Err() != nil || code == api.CodeStalled || code == api.CodeClosed || code == api.CodeUncertain:
+		case ctx.Err() != nil || service.Passes(err):
 			return err
 		default: // its code or its definition is broken, or it was deleted: that concerns this run only
 			d.cfg.Log.Error("webhooks get nothing of an entry of a run",

@@ -103,8 +103,9 @@ func (r *OfRun) fail(l *lease, m *history.Meta) {
 	if !recorded {
 		r.extra++
 	}
-	if r.Refresh(context.Background()) != nil {
-		return // the run is consulted again when it can be read
+	if err := r.Refresh(context.Background()); err != nil {
+		r.lookLater(err)
+		return
 	}
 	attempt, isDue := r.wanted()
 	attempt += r.extra
@@ -203,6 +204,7 @@ func (r *OfRun) finish(
 		r.reject(u, outcome)
 	}
 	err := r.Refresh(ctx)
+	r.lookLater(err)
 	r.rejectUnsaid(q, l)
 	r.takeBack(l)
 	out := &workflowservice.RespondWorkflowTaskCompletedResponse{}
@@ -223,6 +225,7 @@ func (r *OfRun) notTaken(
 	if err := r.Refresh(ctx); err != nil {
 		r.out = nil
 		r.takeBack(l)
+		r.lookLater(err)
 		return err
 	}
 	ends := len(q.Commands) > 0 && history.Ends(q.Commands[len(q.Commands)-1])

@@ -3,11 +3,16 @@ package tasks
 import (
 	"container/list"
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/temporal/history"
@@ -87,13 +92,36 @@ func (k *Keeper) Reset(generation int, lives func(core.RunID) bool) {
 
 // look looks what there is to do for a run of which there are news.
 func (k *Keeper) look(id core.RunID) {
-	if r := k.Use(id); r.Refresh(context.Background()) == nil {
-		r.offer()
-		r.direct()
-		r.Release()
-	} else {
-		r.Release()
+	r := k.Use(id)
+	defer r.Release()
+	if err := r.Refresh(context.Background()); err != nil {
+		r.lookLater(err)
+		return
 	}
+	r.offer()
+	r.direct()
+}
+
+// lookAgain is how long the keeper waits until it looks again at a run that could not be read.
+const lookAgain = time.Second
+
+// lookLater looks at a run again after a while if err is not nil: its history could not be read, so it is not known
+// whether a task is due, and no news may follow that tell it.
+func (r *OfRun) lookLater(err error) {
+	switch code := api.CodeOf(err); {
+	case err == nil, r.later, errors.As(err, new(*serviceerror.NotFound)), code == api.CodeNotFound:
+		return
+	case code == api.CodeClosed, code == api.CodeHeld, code == api.CodeFenced:
+		return // who has the run next consults it
+	}
+	r.later = true
+	k, id := r.keeper, r.Fold.Run
+	time.AfterFunc(lookAgain, func() {
+		r.mu.Lock()
+		r.later = false
+		r.mu.Unlock()
+		k.look(id)
+	})
 }
 
 // Use returns a run, locked. Call Release after the use.
@@ -118,7 +146,7 @@ func (r *OfRun) Release() {
 	k := r.keeper
 	n, _ := r.Fold.Len()
 	r.busy = r.out != nil || r.offered != nil || r.extra > 0 || len(r.queries) > 0 ||
-		len(r.updates) > 0 || r.watched > 0
+		len(r.updates) > 0 || r.watched > 0 || r.later
 	r.mu.Unlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -32,6 +32,7 @@ type OfRun struct {
 	queries []*query  // those that wait for the next task
 	updates []*update // those that the workflow has not accepted yet, in the order in which they came
 	watched int       // callers that wait for an update
+	later   bool      // the keeper looks at it again after a while
 
 	// The lock of the keeper guards these, except for busy, which is set before the lock of the run is given up.
 	users  int
@@ -192,8 +193,12 @@ func (k *Keeper) take(
 		return nil
 	}
 	r.offered = nil
-	if err := r.Refresh(ctx); err != nil {
+	switch err := r.Refresh(ctx); {
+	case ctx.Err() != nil:
 		r.offer() // another worker takes it
+		return nil
+	case err != nil:
+		r.lookLater(err)
 		return nil
 	}
 	if _, isDue := r.wanted(); !isDue || r.out != nil {
