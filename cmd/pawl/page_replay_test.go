@@ -90,7 +90,7 @@ func TestPageReplays(t *testing.T) {
 	l.does("go somewhere", chromedp.KeyEvent("k", chromedp.KeyModifiers(2)))
 	l.sees("dialog", "Go to")
 	l.does("name a run", chromedp.SendKeys(chromedp.CSS("dialog input"), "stock-2"))
-	l.sees(`.goto [aria-selected="true"]`, "stock-2 run")
+	l.waits(`document.querySelector('.goto [aria-selected="true"] bdi')?.textContent === "stock-2"`) // it was found
 	l.accessible("goto")
 	l.shot("goto")
 	l.does("take it", chromedp.KeyEvent(kb.Enter))

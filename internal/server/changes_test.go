@@ -38,6 +38,7 @@ func TestChanges(t *testing.T) {
 			runs = append(runs, st.Run)
 			<-time.After(15 * time.Second)
 			b.listener.Cut()
+			synctest.Wait() // the client notices before it sends anything more
 		}
 		<-time.After(time.Hour)
 		synctest.Wait()
