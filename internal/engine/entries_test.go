@@ -9,17 +9,24 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal/memory"
 )
 
+// openOn opens an engine of plans on a journal.
+func openOn(t *testing.T, j *memory.Journal) *Engine {
+	t.Helper()
+	e, err := New(Config{Journal: j, Kinds: plans})
+	if err == nil {
+		err = e.Open(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
 // TestEntriesAfter checks that who asks for the entries after those that it has gets the rest of all, wherever they
 // are: in memory, in the view, or in both.
 func TestEntriesAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, err := New(Config{Journal: memory.New(), Kinds: plans})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Open(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		e := openOn(t, memory.New())
 		defer closeEngine(t, e)
 		id := mustStart(t, e, flow("naps", nap(time.Second), nap(time.Second), nap(time.Minute), nap(time.Second)))
 		longest := 0

@@ -16,13 +16,7 @@ import (
 // one by now, whether it is open or has ended, in memory or in the view only, and that a refused one ends no run.
 func TestStartAfterNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, err := New(Config{Journal: memory.New(), Kinds: plans})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Open(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		e := openOn(t, memory.New())
 		defer closeEngine(t, e)
 		none, long := core.RunID{}, flow("long", nap(time.Hour))
 		start := func(newest core.RunID, how Conflict, refused bool) core.RunID {

@@ -26,13 +26,7 @@ func TestUnreadableAtPresent(t *testing.T) {
 			}
 			return nil
 		}
-		e, err := New(Config{Journal: j, Kinds: plans})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Open(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		e := openOn(t, j)
 		defer closeEngine(t, e)
 		s, err := e.Start(t.Context(), StartRequest{Definition: flow("one").definition()})
 		if err != nil {

@@ -60,21 +60,15 @@ func (s *Frontend) useFound(ctx context.Context, x *commonpb.WorkflowExecution) 
 		return nil, err
 	}
 	r := s.tasks.Use(id)
-	used := false
-	defer func() {
-		if !used {
-			r.Release()
-		}
-	}()
 	err = r.Refresh(ctx)
 	if err == nil && x.GetWorkflowId() != "" && x.WorkflowId != r.Fold.Created.WorkflowID {
 		err = noRun(x.WorkflowId)
 	}
-	if absent(err) {
-		err = noRun(x.GetWorkflowId())
-	}
-	used = err == nil
-	if !used {
+	if err != nil {
+		r.Release()
+		if absent(err) {
+			err = noRun(x.GetWorkflowId())
+		}
 		return nil, err
 	}
 	return r, nil
