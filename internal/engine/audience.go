@@ -242,13 +242,16 @@ func (c *EntriesCall) do(p *Partition) {
 	if c.Watcher != nil {
 		p.audience.addWatcher(c.Run, c.Watcher)
 	}
-	if r := p.residents.runs[c.Run]; r != nil {
-		c.Answer.Pieces = r.pieces()
-		if r.aside == nil { // a panic may have left the state of a run that is set aside half changed
-			c.Answer.Folded, c.Answer.Closed = r.state.Seq, r.state.Phase.Closed()
-		}
+	r := p.residents.runs[c.Run]
+	if r == nil {
+		p.pipeline.reply(c)
+		return
 	}
-	p.pipeline.reply(c)
+	c.Answer.Pieces = r.pieces()
+	if r.aside == nil { // a panic may have left the state of a run that is set aside half changed
+		c.Answer.Folded, c.Answer.Closed = r.state.Seq, r.state.Phase.Closed()
+	}
+	p.pipeline.replyOf(r, c)
 }
 
 // UnwatchCall removes a watcher of a run.

@@ -284,6 +284,54 @@ func TestOutcomeWaitsForItsBatch(t *testing.T) {
 	}
 }
 
+// TestReadWaitsForItsRun checks that a reader of a run waits until the run's entries are durable, and no longer: what
+// is recorded of other runs meanwhile does not hold it up.
+func TestReadWaitsForItsRun(t *testing.T) {
+	r := newRig(t, -1)
+	read := func(id core.RunID) *bool {
+		answered := new(bool)
+		c := &EntriesCall{Run: id}
+		c.Done = func(err error) {
+			if err != nil || c.Answer.Folded == 0 {
+				t.Errorf("read: %v, %d entries", err, c.Answer.Folded)
+			}
+			*answered = true
+		}
+		ask(r, c)
+		return answered
+	}
+	settled := r.start(flow("one", task()))
+	r.settle()
+	var batches []*journal.Batch
+	var of []*bool
+	for range 2 {
+		of = append(of, read(r.start(flow("one", task()))))
+		batches = append(batches, r.p.Cut(r.now))
+	}
+	of = append(of, read(r.start(flow("one", task())))) // the open batch has it
+	batches = append(batches, nil)
+	if !*read(settled) {
+		t.Error("the reader of a run whose entries are durable waits for those of others")
+	}
+	for i, b := range batches {
+		if b == nil {
+			b = r.p.Cut(r.now)
+		}
+		for n, answered := range of {
+			if *answered != (n < i) {
+				t.Errorf("after %d commits: reader %d has its answer: %v", i, n, *answered)
+			}
+		}
+		if err := r.journal.Append(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		r.p.Committed(r.now)
+		if !*of[i] {
+			t.Errorf("reader %d has no answer although its run's entries are durable", i)
+		}
+	}
+}
+
 // TestLoadedRunIsOutOfDate checks that a run that a reader has read from the view is ignored if it was loaded, changed
 // and left memory meanwhile.
 func TestLoadedRunIsOutOfDate(t *testing.T) {

@@ -239,6 +239,17 @@ func (l *pipeline) reply(c Call) {
 	}
 }
 
+// replyOf answers a call about one run when that run's entries are durable. Those of other runs need not be.
+func (l *pipeline) replyOf(r *run, c Call) {
+	for _, b := range l.batches() {
+		if b.seq == r.lastBatch {
+			b.calls = append(b.calls, c)
+			return
+		}
+	}
+	c.answer()
+}
+
 // moves reports whether anything is on its way to the journal. Nothing is while the partition is not open.
 func (l *pipeline) moves() bool {
 	return l.inFlight.len() > 0 || l.open != nil && l.open.entries > 0

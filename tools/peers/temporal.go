@@ -24,13 +24,12 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// temporalEngine is a server in a separate process, Temporal's or Pawl's, and a worker of Temporal's SDK in this one.
+// temporalEngine is a server in a separate process, Temporal's or Pawl's, and workers of Temporal's SDK in this one.
 type temporalEngine struct {
 	cmd       *exec.Cmd
 	said      strings.Builder
 	namespace string
 	client    client.Client
-	worker    worker.Worker
 }
 
 func openTemporalFile(ctx context.Context, dir, _ string) (engine, error) {
@@ -42,6 +41,10 @@ func openTemporalServer(ctx context.Context, dir, postgres string) (engine, erro
 }
 
 const temporalNamespace, temporalQueue = "peers", "steps"
+
+// temporalWorkers is how many workers there are. One asks for at most 1,000 workflow tasks a second: timers that are
+// due at that rate would wait for it, and for ever longer after each pause of the machine.
+const temporalWorkers = 2
 
 // temporalProgram is the server as it is built in this folder.
 const temporalProgram = "temporal-server"
@@ -127,14 +130,16 @@ func (e *temporalEngine) connect(ctx context.Context, address string) error {
 	if e.client, err = client.DialContext(ctx, options); err != nil {
 		return err
 	}
-	e.worker = worker.New(e.client, temporalQueue, worker.Options{
-		MaxConcurrentWorkflowTaskPollers: 16, MaxConcurrentActivityTaskPollers: 16,
-		MaxConcurrentActivityExecutionSize: 1000, MaxConcurrentWorkflowTaskExecutionSize: 1000,
-	})
-	e.worker.RegisterWorkflowWithOptions(temporalWork, workflow.RegisterOptions{Name: "work"})
-	e.worker.RegisterActivityWithOptions(temporalStep, activity.RegisterOptions{Name: "step"})
-	if err := e.worker.Start(); err != nil {
-		return err
+	for range temporalWorkers {
+		w := worker.New(e.client, temporalQueue, worker.Options{
+			MaxConcurrentWorkflowTaskPollers: 8, MaxConcurrentActivityTaskPollers: 8,
+			MaxConcurrentActivityExecutionSize: 1000, MaxConcurrentWorkflowTaskExecutionSize: 1000,
+		})
+		w.RegisterWorkflowWithOptions(temporalWork, workflow.RegisterOptions{Name: "work"})
+		w.RegisterActivityWithOptions(temporalStep, activity.RegisterOptions{Name: "step"})
+		if err := w.Start(); err != nil {
+			return err
+		}
 	}
 	// A namespace is usable some seconds after it was registered.
 	return patiently(ctx, func(ctx context.Context) error { return e.once(ctx, work{steps: 1}) })

@@ -12,6 +12,7 @@ const (
 	mostTimers  = 10_000
 	timersEvery = time.Millisecond
 	timersLead  = 30 * time.Second // the time to start them
+	timersApart = 20 * time.Second // the time over which their starts are spread
 	timersAfter = time.Minute      // the time that they have after the last instant
 )
 
@@ -48,8 +49,11 @@ func measureTimers(ctx context.Context, s stage) (turn, error) {
 }
 
 func (s stage) timers(ctx context.Context, e engine) (turn, error) {
-	first := time.Now().Add(timersLead).Truncate(time.Microsecond)
+	began := time.Now()
+	first := began.Add(timersLead).Truncate(time.Microsecond)
 	n, err := startMany(ctx, e, s.work.clients, mostTimers, first.Add(-timersLead/5), func(i int) job {
+		// Where a sleep is told as a duration, what its start waits behind others would count as lateness of the timer.
+		rest(ctx, time.Until(began.Add(timersApart/mostTimers*time.Duration(i))))
 		return job{Run: int64(i) + 1, Due: first.Add(time.Duration(i) * timersEvery).UnixMicro()}
 	})
 	if err != nil {
