@@ -56,6 +56,23 @@ func (m *machine) attempt(op string, id StepID, attempt int, phase StepPhase) (*
 	return s, nil
 }
 
+// overdue reports whether a limit of an open step has passed, and processes what is due then. A detached step outlives
+// the limit of its run; its own one may have passed too, and nothing else tells so while the clock is behind the run.
+func overdue(m *machine, step StepID) bool {
+	isDue := func() bool {
+		s := &m.r.Steps[step]
+		d := m.r.binding(s)
+		return !s.Phase.Closed() && d.at != 0 && d.at <= m.now
+	}
+	if !isDue() {
+		return false
+	}
+	if m.tick(); isDue() {
+		m.tick()
+	}
+	return true
+}
+
 func (m *machine) taskStarted(in TaskStarted) error {
 	s, err := m.attempt("start of an attempt", in.Step, in.Attempt, StepScheduled)
 	if err != nil {
@@ -65,8 +82,7 @@ func (m *machine) taskStarted(in TaskStarted) error {
 		return m.refuse(CodeConflict, "start of an attempt", "the run is paused")
 	}
 	// An expiry beats a start at the same instant: an attempt picked up at its deadline never executes.
-	if d := m.r.binding(s); d.at != 0 && d.at <= m.now {
-		m.tick()
+	if overdue(m, s.ID) {
 		return nil
 	}
 	m.emit(AttemptStarted{
@@ -131,8 +147,7 @@ func (m *machine) taskEnded(in TaskEnded) error {
 		return err
 	}
 	if in.Failure != nil {
-		if d := m.r.binding(s); in.Failure.Type == TypeNotBegun && d.at != 0 && d.at <= m.now {
-			m.tick()
+		if in.Failure.Type == TypeNotBegun && overdue(m, s.ID) {
 			return nil
 		}
 		f := *in.Failure

@@ -177,6 +177,21 @@ func TestStopOfAPausedRun(t *testing.T) {
 	}
 }
 
+// TestStartAfterBothLimits checks that an attempt which is taken after the limit of its run, and after its own one,
+// ends at once, though it outlives the run's limit: who took it forgets it.
+func TestStartAfterBothLimits(t *testing.T) {
+	r := NewRun(RunID{6: 0x70, 15: 9})
+	aside := Schedule{Spec: &StepSpec{Name: "aside", Def: -1, Detached: true}, Item: -1, Group: NoStep}
+	aside.Spec.Policy.ScheduleToClose = &policy.Limit{After: 90 * time.Minute}
+	stop(t, r, Start{}, Commands{Commands: []Command{aside}, Waits: true})
+	if _, err := Advance(r, stoppable, TaskStarted{Attempt: 1}, epoch.Add(2*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if s := &r.Steps[0]; s.Phase != StepTimedOut || r.Stop == nil {
+		t.Errorf("the step is %s, the run has a stop: %t", s.Phase, r.Stop != nil)
+	}
+}
+
 // TestRetryGoesOnWithACompensation checks that a retry makes again what did not succeed, decides anew what followed
 // from its failure, and keeps what was undone after it, so that nothing is undone twice.
 func TestRetryGoesOnWithACompensation(t *testing.T) {

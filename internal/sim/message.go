@@ -312,6 +312,7 @@ func (ch *checker) checkCause(f batchEntry, out []sentMessage) {
 		return to == (core.RunID{}) || ch.u.partitionOf(to) == here ||
 			slices.ContainsFunc(out, func(l sentMessage) bool { return l.To == to && is(l.Content) })
 	}
+	own := !f.a.sdk.copied(f.a) // the run before it has sent the messages of a copied entry
 	for _, rec := range f.e.Records {
 		switch rec := rec.(type) {
 		case core.AttemptStarted:
@@ -321,7 +322,6 @@ func (ch *checker) checkCause(f batchEntry, out []sentMessage) {
 			}
 			f.a.children[rec.Step] = rec.Child
 			starts := func(c core.Content) bool { _, ok := c.(core.ChildStart); return ok }
-			own := !f.a.sdk.copied(f.a)
 			if own && s.live && s.child == rec.Child && !sends(rec.Child, starts) {
 				ch.u.violate(Delivered, f.a.id, "the child run %s is begun, and the message that starts it is not sent",
 					rec.Child)
@@ -329,10 +329,10 @@ func (ch *checker) checkCause(f batchEntry, out []sentMessage) {
 		case core.AttemptEnded:
 			child := f.a.children[rec.Step]
 			stops := func(c core.Content) bool { _, ok := c.(core.ChildStop); return ok }
-			if rec.Stopping && !sends(child, stops) {
+			if own && rec.Stopping && !sends(child, stops) {
 				ch.u.violate(Delivered, f.a.id, "the child run %s must stop, and no message stops it", child)
 			}
-			if a := ch.accounts[child]; rec.Stopping && a != nil && a.state.Parent.Close != core.ChildAbandon &&
+			if a := ch.accounts[child]; own && rec.Stopping && a != nil && a.state.Parent.Close != core.ChildAbandon &&
 				ch.u.partitionOf(child) == here {
 				ch.checkEffect(&sentMessage{Message: core.Message{To: child, Content: core.ChildStop{}}}, out)
 			}

@@ -227,20 +227,25 @@ func (m *runModel) create(rec core.RunCreated) {
 		return
 	}
 	if !parent.model.outlives(rec.Parent.Step) {
-		m.ch.born = append(m.ch.born, birth{m, &parent.model})
+		m.ch.born = append(m.ch.born, birth{m, &parent.model, rec.Parent.Step})
 	}
 }
 
 // birth is a child run that a batch creates.
-type birth struct{ child, parent *runModel }
+type birth struct {
+	child, parent *runModel
+	step          core.StepID // the parent's
+}
 
 // check checks that a child run which a batch creates ends with its parent. Within the batch the parent's deadline may
 // move after the child's start was decided; the child then learns of it in the same batch or by a message. If it has
-// passed by then, the child ends at once.
+// passed by then, the child ends at once. A parent that has stopped its step tells the child no deadlines any more: the
+// child ends, or goes on alone.
 func (b birth) check(ch *checker) {
 	bound := b.parent.runLimit()
 	within := bound == 0 || b.child.execution != 0 && b.child.execution <= max(bound, b.child.at+1)
-	if !within && !b.parent.closed && !b.child.closed && !ch.boundInTransit(b.child.a.id) {
+	s := &b.parent.steps[b.step]
+	if !within && !s.stopping && !s.closed && !b.parent.closed && !b.child.closed && !ch.boundInTransit(b.child.a.id) {
 		b.child.fail(FixedDeadline, "the run's execution deadline %s is after its parent's %s",
 			offset(b.child.execution), offset(bound))
 	}

@@ -23,6 +23,9 @@ var (
 
 // regressions are seeds that failed once, and what each has shown.
 var regressions = map[uint64]string{
+	52015619: "the check of a stopped child took for a cause what a reset had copied",
+	52035197: "the check of a child's deadline did not know that a parent tells none after it stopped its step",
+	52070034: "a detached attempt was taken after both limits, and forgotten until the clock came to its own",
 	52059596: "the check of what a retry decides anew took what it had decided for what was kept",
 	52055798: "a keyed start whose run another partition had made was told that nothing was saved",
 	52057651: "the check of a breaker's probe did not know that a mute one makes way",
