@@ -92,6 +92,7 @@ func (h *sdkHost) use(id core.RunID) *sdkRun {
 		r = &sdkRun{id: id, fold: history.New(id), body: engine.NewBody(h.generation)}
 		h.runs[id] = r
 	}
+	r.fold.Rest() // as the gateway does after each use
 	before := r.fold.Entries
 	for _, e := range a.entries[before:] {
 		r.fold.Add(e)
@@ -105,7 +106,7 @@ func (h *sdkHost) use(id core.RunID) *sdkRun {
 // due returns which attempt of a task is due; false: none is.
 func (r *sdkRun) due() (attempt int32, is bool) {
 	attempt, is = r.fold.Due()
-	later := !r.fold.Begun() && r.fold.Created.Chain.Previous != (core.RunID{})
+	later := !r.fold.Begun() && r.fold.Chain.Previous != (core.RunID{})
 	if !is && len(r.updates) > 0 && !later && r.fold.Closed == 0 {
 		attempt, is = 1, true
 	}
@@ -165,7 +166,7 @@ func (h *sdkHost) take(id core.RunID) {
 		attempt: attempt, bare: !news,
 	}
 	u.sdk.read(r, r.fold.Entries)
-	task := r.fold.Task(t.seen, t.began, "worker", t.attempt)
+	task := r.fold.Task(t.seen, 0, t.began, "worker", t.attempt)
 	t.events, t.started = task.Events, task.Started
 	known, err := sdk.Play(task.Events)
 	if err != nil {

@@ -109,7 +109,7 @@ func (s *Frontend) hasMade(ctx context.Context, id core.RunID, request string) b
 		return false
 	}
 	defer r.Release()
-	return request != "" && r.Fold.Start.RequestId == request
+	return request != "" && r.Fold.Start().RequestId == request
 }
 
 // tokenOf returns the token of the attempt of an activity that a worker has, by the id of the activity.

@@ -84,17 +84,23 @@ func (s *Frontend) GetWorkflowExecutionHistory(
 			return nil, err
 		}
 		out, done := answerOf(r, q, at)
-		changed := r.Changed()
-		r.Release()
 		if done {
+			r.Release()
 			return out, nil
 		}
+		changed := r.Watch()
+		r.Release()
+		over := false
 		select {
 		case <-changed:
 		case <-wait.C:
-			return out, nil
+			over = true
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			over, err = true, ctx.Err()
+		}
+		r.Unwatch()
+		if over {
+			return out, err
 		}
 	}
 }
@@ -104,17 +110,18 @@ func (s *Frontend) GetWorkflowExecutionHistory(
 func answerOf(
 	r *tasks.OfRun, q *workflowservice.GetWorkflowExecutionHistoryRequest, at page,
 ) (out *workflowservice.GetWorkflowExecutionHistoryResponse, done bool) {
-	events, closed := r.Events(), r.Fold.Closed != 0
+	closed := r.Fold.Closed != 0
 	out = &workflowservice.GetWorkflowExecutionHistoryResponse{History: &historypb.History{}}
 	if q.HistoryEventFilterType == enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT {
 		if closed || !q.WaitNewEvent {
+			events := r.Events(r.Fold.Final() - 1)
 			out.History.Events = events[len(events)-1:]
 			return out, true
 		}
 		out.NextPageToken = at.bytes()
 		return out, false
 	}
-	rest := events[min(at.from, len(events)):]
+	rest := r.Events(at.from)
 	most := pageEvents
 	if n := int(q.MaximumPageSize); n > 0 {
 		most = min(n, most)
@@ -145,7 +152,7 @@ func (s *Frontend) DescribeWorkflowExecution(
 	if err != nil {
 		return nil, err
 	}
-	start := r.Fold.Start
+	start := r.Fold.Start()
 	out := &workflowservice.DescribeWorkflowExecutionResponse{
 		ExecutionConfig: &workflowpb.WorkflowExecutionConfig{
 			TaskQueue: start.TaskQueue, WorkflowExecutionTimeout: start.WorkflowExecutionTimeout,
@@ -192,14 +199,15 @@ func instant(at core.Time) *timestamppb.Timestamp {
 func infoOf(r *tasks.OfRun) *workflowpb.WorkflowExecutionInfo {
 	f := r.Fold
 	events, size := f.Len()
+	parent, root := f.Family()
 	out := &workflowpb.WorkflowExecutionInfo{
-		Execution: r.Execution(), ParentExecution: f.Parent, RootExecution: f.Root,
-		Type: f.Start.WorkflowType, Status: f.Status,
-		StartTime: f.Started().EventTime, ExecutionTime: timestamppb.New(f.Began()), CloseTime: instant(f.Closed),
-		HistoryLength: int64(events), HistorySizeBytes: int64(size), TaskQueue: f.Start.GetTaskQueue().GetName(),
-		FirstRunId: f.First().String(), Memo: f.Memo, SearchAttributes: f.Search, Priority: f.Start.Priority,
+		Execution: r.Execution(), ParentExecution: parent, RootExecution: root,
+		Type: f.Start().WorkflowType, Status: f.Status,
+		StartTime: stamp(f.Created), ExecutionTime: timestamppb.New(f.Began()), CloseTime: instant(f.Closed),
+		HistoryLength: int64(events), HistorySizeBytes: int64(size), TaskQueue: f.Start().GetTaskQueue().GetName(),
+		FirstRunId: f.First().String(), Memo: f.Memo(), SearchAttributes: f.Search(), Priority: f.Start().Priority,
 	}
-	if f.Parent != nil {
+	if parent != nil {
 		out.ParentNamespaceId = namespaceID
 	}
 	if out.Memo == nil { // an SDK takes nil amiss

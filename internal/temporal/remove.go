@@ -24,7 +24,7 @@ func (s *Frontend) DeleteWorkflowExecution(
 	if err != nil {
 		return nil, err
 	}
-	id, name, open := r.Fold.Run, r.Fold.Created.WorkflowID, r.Fold.Closed == 0
+	id, name, open := r.Fold.Run, r.Fold.WorkflowID, r.Fold.Closed == 0
 	r.Release()
 	if open {
 		err = s.engine.Input(ctx, id, core.Operation{

@@ -66,7 +66,7 @@ func reset(
 	if current.Fold.Closed == 0 {
 		req.Open, req.Seq = current.Fold.Run, current.Fold.Entries
 	}
-	known, started := current.Fold.Run, current.Fold.Start.RequestId
+	known, started := current.Fold.Run, current.Fold.Start().RequestId
 	current.Release()
 	if q.RequestId != "" && started == q.RequestId {
 		return known, nil // the request was made before
@@ -128,7 +128,7 @@ func baseOf(
 		return nil, err
 	}
 	defer r.Release()
-	return NewBase(r.Fold, r.Events(), q)
+	return NewBase(r.Fold, r.Events(0), q)
 }
 
 // NewBase returns the base of a reset of a run of which anybody may see these events. Errors: the request names no
@@ -146,8 +146,8 @@ func NewBase(
 		return nil, serviceerror.NewInvalidArgumentf("Can only reset workflow to event ID in range "+
 			"[WorkflowTaskScheduled +1, WorkflowTaskStarted + 1]: %d", q.WorkflowTaskFinishEventId)
 	}
-	b := &Base{id: f.Run, turn: turn, chain: f.Created.Chain, later: events}
-	b.start = proto.Clone(f.Start).(*workflowservice.StartWorkflowExecutionRequest)
+	b := &Base{id: f.Run, turn: turn, chain: f.Chain, later: events}
+	b.start = proto.Clone(f.Start()).(*workflowservice.StartWorkflowExecutionRequest)
 	history.SetOrigin(b.start, f.Origin(), b.chain.Previous)
 	b.chain.First = f.First()
 	if f.Status == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
@@ -205,7 +205,7 @@ func (b *Base) addLater(
 		if err != nil {
 			return err
 		}
-		run, events := b.next, r.Events()
+		run, events := b.next, r.Events(0)
 		b.next = core.RunID{}
 		if r.Fold.Status == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
 			b.next = r.Fold.Next

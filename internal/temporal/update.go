@@ -238,7 +238,7 @@ func updateOpen(
 		return core.RunID{}, tasks.UpdateState{}, err
 	}
 	known := r.HasUpdate(request.Meta.UpdateId)
-	same := start.RequestId != "" && start.RequestId == r.Fold.Start.RequestId
+	same := start.RequestId != "" && start.RequestId == r.Fold.Start().RequestId
 	uses := start.WorkflowIdConflictPolicy == enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
 	if !known && (r.Fold.Closed != 0 || !same && !uses) {
 		r.Release()

@@ -61,7 +61,7 @@ func (s *Frontend) useFound(ctx context.Context, x *commonpb.WorkflowExecution) 
 	}
 	r := s.tasks.Use(id)
 	err = r.Refresh(ctx)
-	if err == nil && x.GetWorkflowId() != "" && x.WorkflowId != r.Fold.Created.WorkflowID {
+	if err == nil && x.GetWorkflowId() != "" && x.WorkflowId != r.Fold.WorkflowID {
 		err = noRun(x.WorkflowId)
 	}
 	if err != nil {
@@ -236,7 +236,7 @@ func (s *Frontend) inTheWay(
 		return id, false, err
 	default:
 		defer r.Release()
-		request = r.Fold.Start.RequestId
+		request = r.Fold.Start().RequestId
 		closed := r.Fold.Closed != 0
 		switch {
 		case q.RequestId != "" && request == q.RequestId:

@@ -146,8 +146,8 @@ func (f *Fold) command(e *Event, c *commandpb.Command, identity string) {
 				WorkflowTaskCompletedEventId: f.Completed, SearchAttributes: upserted,
 			},
 		}
-		f.Search = &commonpb.SearchAttributes{
-			IndexedFields: merged(f.Search.GetIndexedFields(), upserted.GetIndexedFields()),
+		f.search = &commonpb.SearchAttributes{
+			IndexedFields: merged(f.Search().GetIndexedFields(), upserted.GetIndexedFields()),
 		}
 	case *commandpb.Command_ModifyWorkflowPropertiesCommandAttributes:
 		upserted := a.ModifyWorkflowPropertiesCommandAttributes.UpsertedMemo
@@ -156,7 +156,7 @@ func (f *Fold) command(e *Event, c *commandpb.Command, identity string) {
 				WorkflowTaskCompletedEventId: f.Completed, UpsertedMemo: upserted,
 			},
 		}
-		f.Memo = &commonpb.Memo{Fields: merged(f.Memo.GetFields(), upserted.GetFields())}
+		f.memo = &commonpb.Memo{Fields: merged(f.Memo().GetFields(), upserted.GetFields())}
 	default:
 		f.begin(e)
 	}
@@ -186,6 +186,7 @@ func (f *Fold) begin(e *Event) {
 	s := f.stepBegan(f.began[0])
 	f.began = f.began[1:]
 	s.Scheduled = e.EventId
+	defer s.told()
 	if s.Timer == nil && s.Activity == nil {
 		initiated(f, e, s)
 		return

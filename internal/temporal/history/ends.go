@@ -2,7 +2,6 @@ package history
 
 import (
 	"math"
-	"time"
 
 	commandpb "go.temporal.io/api/command/v1"
 	commonpb "go.temporal.io/api/common/v1"
@@ -19,17 +18,12 @@ import (
 
 // created tells how the run began.
 func (f *Fold) created(r core.RunCreated) {
-	f.Created, f.Status = r, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
-	f.Start = &workflowservice.StartWorkflowExecutionRequest{}
-	_ = proto.Unmarshal(r.Input, f.Start) // it was marshalled here
-	f.Memo, f.Search = f.Start.Memo, f.Start.SearchAttributes
-	q := f.Start
+	f.WorkflowID, f.Chain, f.Status = r.WorkflowID, r.Chain, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+	f.Created, f.startAt, f.expires = f.at, r.StartAt, r.Execution.At
+	f.input, f.start = r.Input, nil
+	q := f.Start()
 	f.origin = originOf(f.Run, q, r.Chain.Previous)
 	told := convert.Told(q)
-	f.Parent, f.Root = told.ParentWorkflowExecution, told.RootWorkflowExecution
-	if f.Root == nil {
-		f.Root = &commonpb.WorkflowExecution{WorkflowId: r.WorkflowID, RunId: f.First().String()}
-	}
 	a := &historypb.WorkflowExecutionStartedEventAttributes{
 		WorkflowType: q.WorkflowType, TaskQueue: q.TaskQueue, Input: q.Input,
 		WorkflowExecutionTimeout: q.WorkflowExecutionTimeout, WorkflowRunTimeout: q.WorkflowRunTimeout,
@@ -38,8 +32,9 @@ func (f *Fold) created(r core.RunCreated) {
 		Attempt: int32(r.Chain.Attempt), Header: q.Header, Memo: q.Memo, SearchAttributes: q.SearchAttributes,
 		WorkflowId: r.WorkflowID, Priority: q.Priority, RootWorkflowExecution: told.RootWorkflowExecution,
 		FirstWorkflowTaskBackoff: durationpb.New(0), ParentWorkflowNamespace: told.ParentWorkflowNamespace,
-		ParentWorkflowExecution: f.Parent, ParentInitiatedEventId: told.ParentInitiatedEventId,
-		CronSchedule: q.CronSchedule, LastCompletionResult: q.LastCompletionResult,
+		ParentWorkflowExecution: told.ParentWorkflowExecution,
+		ParentInitiatedEventId:  told.ParentInitiatedEventId,
+		CronSchedule:            q.CronSchedule, LastCompletionResult: q.LastCompletionResult,
 		ContinuedFailure: q.ContinuedFailure,
 	}
 	if r.Chain.Previous != (core.RunID{}) {
@@ -73,24 +68,21 @@ func (f *Fold) created(r core.RunCreated) {
 	}
 }
 
-// First returns the first run of the chain.
-func (f *Fold) First() core.RunID {
-	if f.Created.Chain.First != (core.RunID{}) {
-		return f.Created.Chain.First
+// Memo returns the memo of the run.
+func (f *Fold) Memo() *commonpb.Memo {
+	if f.memo == nil {
+		return f.Start().Memo
 	}
-	return f.Run
+	return f.memo
 }
 
-// Began returns when the run began, or is to begin.
-func (f *Fold) Began() time.Time {
-	if f.Created.StartAt != 0 {
-		return f.Created.StartAt.Std()
+// Search returns the search attributes of the run.
+func (f *Fold) Search() *commonpb.SearchAttributes {
+	if f.search == nil {
+		return f.Start().SearchAttributes
 	}
-	return f.events[0].EventTime.AsTime()
+	return f.search
 }
-
-// Started returns the run's first event.
-func (f *Fold) Started() *Event { return f.events[0] }
 
 // signal tells an event that was sent to the run, or an update that was.
 func (f *Fold) signal(r core.SignalKept) {
@@ -221,17 +213,17 @@ func (f *Fold) terminated(e *Event) {
 
 // retryState says why no run follows one that has not succeeded, or that one does.
 func (f *Fold) retryState(failure *policy.Failure, next string) enumspb.RetryState {
-	retry := f.Start.RetryPolicy
+	retry := f.Start().RetryPolicy
 	switch {
 	case retry == nil:
 		return enumspb.RETRY_STATE_RETRY_POLICY_NOT_SET
-	case next != "" && f.Created.Chain.Attempt != int(retry.MaximumAttempts):
+	case next != "" && f.Chain.Attempt != int(retry.MaximumAttempts):
 		return enumspb.RETRY_STATE_IN_PROGRESS
 	case failure != nil && failure.Limit == policy.LimitExecution:
 		return enumspb.RETRY_STATE_TIMEOUT
-	case retry.MaximumAttempts > 0 && f.Created.Chain.Attempt >= int(retry.MaximumAttempts):
+	case retry.MaximumAttempts > 0 && f.Chain.Attempt >= int(retry.MaximumAttempts):
 		return enumspb.RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED
-	case failure != nil && !failure.NonRetryable && f.Created.Execution.At != 0:
+	case failure != nil && !failure.NonRetryable && f.expires != 0:
 		return enumspb.RETRY_STATE_TIMEOUT
 	default:
 		return enumspb.RETRY_STATE_NON_RETRYABLE_FAILURE

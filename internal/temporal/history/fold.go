@@ -1,19 +1,15 @@
 package history
 
 import (
-	"time"
-
 	commandpb "go.temporal.io/api/command/v1"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
-	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/temporal/convert"
 )
 
 // Event is an event of the history.
@@ -21,18 +17,13 @@ type Event = historypb.HistoryEvent
 
 // Fold is the history of one run up to an entry.
 type Fold struct {
-	Run     core.RunID
-	Created core.RunCreated
-	Start   *workflowservice.StartWorkflowExecutionRequest // the request that has started the run
-	Entries int                                            // how many were folded
-	Turns   int                                            // answers among them
+	Beginning
+
+	Entries int // how many were folded
+	Turns   int // answers among them
 	Status  enumspb.WorkflowExecutionStatus
 	Closed  core.Time  // when the run has ended; zero: it has not
 	Next    core.RunID // the chain's next run; zero: none
-	Memo    *commonpb.Memo
-	Search  *commonpb.SearchAttributes
-	// Parent is the run that has started this one as its child; nil: none has. Root is the one at the top.
-	Parent, Root *commonpb.WorkflowExecution
 	// Cancelled: somebody has asked the run to cancel.
 	Cancelled bool
 	// Asked is the id of the event with which the last task began that was answered; zero: none was.
@@ -40,8 +31,10 @@ type Fold struct {
 	// Completed is the id of the event that says so.
 	Completed int64
 
-	events    []*Event // those whose ids are final
-	tail      []item   // events since the last answer
+	memo      *commonpb.Memo             // nil: that of the start
+	search    *commonpb.SearchAttributes // likewise
+	events    eventLog
+	tail      []item // events since the last answer
 	due       due
 	steps     []*Begun
 	at        core.Time               // the instant of the entry that is folded
@@ -83,7 +76,7 @@ type due struct {
 const hidden = -1
 
 // New returns the history of a run of which nothing is known yet.
-func New(run core.RunID) *Fold { return &Fold{Run: run} }
+func New(run core.RunID) *Fold { return &Fold{Beginning: Beginning{Run: run}} }
 
 // Due reports whether the run's worker has something to hear, and which attempt it is to tell it.
 func (f *Fold) Due() (attempt int32, isDue bool) { return f.due.attempt, f.due.is && f.Closed == 0 }
@@ -96,7 +89,7 @@ func (f *Fold) Paused() bool { return f.paused }
 
 // Len returns how many events there are, and their size in bytes, about.
 func (f *Fold) Len() (events, size int) {
-	n := len(f.events)
+	n := f.events.len()
 	for _, it := range f.tail {
 		n += len(it.events)
 	}
@@ -137,11 +130,20 @@ func (f *Fold) Add(e core.Entry) {
 	}
 }
 
+// Final returns how many events have ids that are final.
+func (f *Fold) Final() int { return f.events.len() }
+
+// Rest gives memory back that a run which nobody uses can do without. What is asked for again is read again.
+func (f *Fold) Rest() {
+	f.start, f.began = nil, nil
+	if f.reset == nil { // another reset changes its event
+		f.events.pack()
+	}
+}
+
 // add adds an event whose id is final.
 func (f *Fold) add(e *Event) *Event {
-	e.EventId = int64(len(f.events)) + 1
-	e.TaskId = e.EventId
-	f.events = append(f.events, e)
+	f.events.add(e)
 	f.size += proto.Size(e)
 	return e
 }
@@ -218,21 +220,22 @@ func (f *Fold) scheduled() *Event {
 	e := event(enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED, f.due.at)
 	e.Attributes = &historypb.HistoryEvent_WorkflowTaskScheduledEventAttributes{
 		WorkflowTaskScheduledEventAttributes: &historypb.WorkflowTaskScheduledEventAttributes{
-			TaskQueue: f.Start.GetTaskQueue(), StartToCloseTimeout: durationpb.New(f.TaskTimeout()),
+			TaskQueue: f.Start().GetTaskQueue(), StartToCloseTimeout: durationpb.New(f.TaskTimeout()),
 			Attempt: f.due.attempt,
 		},
 	}
 	return e
 }
 
-// TaskTimeout returns how long a worker may take for a workflow task.
-func (f *Fold) TaskTimeout() time.Duration { return convert.TaskTimeout(f.Start) }
-
 // View returns the events up to an entry. They must not be changed.
-func (f *Fold) View(seen int) []*Event {
-	out := f.events[:len(f.events):len(f.events)]
+func (f *Fold) View(seen int) []*Event { return f.Behind(0, seen) }
+
+// Behind returns the events up to an entry without the first n. They must not be changed.
+func (f *Fold) Behind(n, seen int) []*Event {
+	without := min(n, f.events.len())
+	out := f.events.behind(without)
 	place := func(e *Event) {
-		e.EventId = int64(len(out)) + 1
+		e.EventId = int64(without+len(out)) + 1
 		e.TaskId = e.EventId
 		out = append(out, e)
 	}
@@ -242,10 +245,10 @@ func (f *Fold) View(seen int) []*Event {
 			place(f.scheduled())
 		}
 		if i == len(f.tail) || f.tail[i].entry > seen {
-			return out
+			return out[min(n-without, len(out)):]
 		}
 		it := &f.tail[i]
-		first := int64(len(out)) + 1
+		first := int64(without+len(out)) + 1
 		for j, e := range it.events {
 			own := proto.Clone(e).(*Event)
 			place(own)
@@ -263,15 +266,15 @@ func (f *Fold) View(seen int) []*Event {
 
 // Task is what a worker is given.
 type Task struct {
-	Events  []*Event
-	Started int64 // the id of the event with which the task begins
+	Events  []*Event // those that it does not know
+	Started int64    // the id of the event with which the task begins
 }
 
-// Task returns the history as a worker gets it that knows some entries.
-func (f *Fold) Task(seen int, began core.Time, identity string, attempt int32) Task {
-	events := f.View(seen)
-	last := int64(0)
-	for i := len(f.events); i < len(events); i++ {
+// Task returns the history up to an entry, as a worker gets it that knows the first events, whose ids are final.
+func (f *Fold) Task(seen, known int, began core.Time, identity string, attempt int32) Task {
+	events := f.Behind(known, seen)
+	final, last := f.events.len()-known, int64(0)
+	for i := final; i < len(events); i++ {
 		if events[i].EventType == enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED {
 			last = events[i].EventId
 		}
@@ -280,16 +283,16 @@ func (f *Fold) Task(seen int, began core.Time, identity string, attempt int32) T
 		e := f.scheduled()
 		e.EventTime = stamp(began)
 		e.GetWorkflowTaskScheduledEventAttributes().Attempt = attempt
-		e.EventId = int64(len(events)) + 1
+		e.EventId = int64(known+len(events)) + 1
 		e.TaskId, last = e.EventId, e.EventId
 		events = append(events, e)
 	}
 	size := f.size
-	for _, e := range events[len(f.events):] {
+	for _, e := range events[final:] {
 		size += proto.Size(e)
 	}
 	e := f.startedTask(last, began, identity, size)
-	e.EventId = int64(len(events)) + 1
+	e.EventId = int64(known+len(events)) + 1
 	e.TaskId = e.EventId
 	return Task{append(events, e), e.EventId}
 }

@@ -41,6 +41,18 @@ type Begun struct {
 	result    *commonpb.Payloads
 }
 
+// told gives up what only the event has to tell that has begun the step.
+func (s *Begun) told() {
+	switch {
+	case s.Activity != nil:
+		s.Activity.Input, s.Activity.Header = nil, nil
+	case s.Child != nil:
+		s.Child.Input, s.Child.Memo, s.Child.SearchAttributes = nil, nil, nil
+	case s.Signal != nil:
+		s.Signal.Input, s.Signal.Header = nil, nil
+	}
+}
+
 // Step returns a step by its number; nil: there is none.
 func (f *Fold) Step(id core.StepID) *Begun {
 	if int(id) >= len(f.steps) {
@@ -75,14 +87,6 @@ func (f *Fold) TimerOf(id string) *Begun {
 // ScheduledAt returns the activity whose event has an id; nil: there is none.
 func (f *Fold) ScheduledAt(event int64) *Begun {
 	return f.last(func(s *Begun) bool { return s.Activity != nil && s.Scheduled == event })
-}
-
-// ScheduledTime returns when an activity was scheduled first.
-func (f *Fold) ScheduledTime(s *Begun) *Event {
-	if s.Scheduled <= 0 || int(s.Scheduled) > len(f.events) {
-		return nil
-	}
-	return f.events[s.Scheduled-1]
 }
 
 // record folds a record.

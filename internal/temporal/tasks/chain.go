@@ -14,7 +14,7 @@ import (
 // as it was.
 func (d *deciding) continueRun(a *commandpb.ContinueAsNewWorkflowExecutionCommandAttributes) *badCommand {
 	const cause = enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_CONTINUE_AS_NEW_ATTRIBUTES
-	next := proto.Clone(d.fold.Start).(*workflowservice.StartWorkflowExecutionRequest)
+	next := proto.Clone(d.fold.Start()).(*workflowservice.StartWorkflowExecutionRequest)
 	next.Input, next.Header, next.CronSchedule, next.RequestId = a.Input, a.Header, a.CronSchedule, ""
 	next.WorkflowStartDelay, next.ContinuedFailure = a.BackoffStartInterval, a.Failure
 	next.RetryPolicy = nil
@@ -24,7 +24,7 @@ func (d *deciding) continueRun(a *commandpb.ContinueAsNewWorkflowExecutionComman
 	if a.LastCompletionResult != nil {
 		next.LastCompletionResult = a.LastCompletionResult
 	}
-	next.Memo, next.SearchAttributes = d.fold.Memo, d.fold.Search
+	next.Memo, next.SearchAttributes = d.fold.Memo(), d.fold.Search()
 	if a.Memo != nil {
 		next.Memo = a.Memo
 	}

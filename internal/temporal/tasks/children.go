@@ -31,9 +31,9 @@ func (d *deciding) child(said *commandpb.StartChildWorkflowExecutionCommandAttri
 		a.RetryPolicy = convert.FillRetry(a.RetryPolicy)
 	}
 	if a.TaskQueue.GetName() == "" {
-		a.TaskQueue = d.fold.Start.GetTaskQueue()
+		a.TaskQueue = d.fold.Start().GetTaskQueue()
 	}
-	if _, err := convert.Rules(convert.ChildStart(a, d.fold.Start)); err != nil {
+	if _, err := convert.Rules(convert.ChildStart(a, d.fold.Start())); err != nil {
 		return bad(cause, "%v", err)
 	}
 	spec := &core.StepSpec{Name: d.name(a.WorkflowType.Name), Kind: core.KindChild}
@@ -92,7 +92,7 @@ func (d *deciding) send(
 		}
 		what.Run = id
 	}
-	what.Actor = d.fold.Created.WorkflowID
+	what.Actor = d.fold.WorkflowID
 	cmd := core.SendTo{What: what}
 	if what.OfChild { // a run that a reset made has children that name the run before it as their parent
 		cmd.What.Run = core.RunID{}

@@ -43,7 +43,7 @@ type deciding struct {
 func (r *OfRun) commands(
 	q *workflowservice.RespondWorkflowTaskCompletedRequest, l *lease, s *said,
 ) ([]core.Command, *badCommand) {
-	task := r.Fold.Task(l.seen, l.began, l.identity, l.attempt)
+	task := r.Fold.Task(l.seen, r.Fold.Final(), l.began, l.identity, l.attempt)
 	return decide(r.Fold, task.Started, q.Commands, s.becomesEvent)
 }
 
@@ -234,12 +234,12 @@ func (d *deciding) activity(said *commandpb.ScheduleActivityTaskCommandAttribute
 	if err != nil {
 		return bad(cause, "%v", err)
 	}
-	convert.FillActivity(a, d.fold.Start)
+	convert.FillActivity(a, d.fold.Start())
 	spec := &core.StepSpec{
 		Name: d.name(a.ActivityType.Name), Kind: core.KindTask, Queue: convert.QueuePrefix + a.TaskQueue.GetName(),
 		Type: a.ActivityType.Name, Policy: limits,
 	}
-	if key := convert.Priority(d.fold.Start.GetPriority(), a.Priority).GetPriorityKey(); key != 0 {
+	if key := convert.Priority(d.fold.Start().GetPriority(), a.Priority).GetPriorityKey(); key != 0 {
 		spec.Priority = usualPriority - key
 	}
 	if err := d.schedule(spec, a, 0); err != nil {

@@ -28,7 +28,7 @@ func (r *OfRun) eager(q *workflowservice.RespondWorkflowTaskCompletedRequest) Ta
 		}
 		queue := a.GetTaskQueue().GetName()
 		if queue == "" {
-			queue = r.Fold.Start.GetTaskQueue().GetName()
+			queue = r.Fold.Start().GetTaskQueue().GetName()
 		}
 		wanted[queue]++
 		all++

@@ -38,8 +38,9 @@ type Keeper struct {
 
 	mu         sync.Mutex
 	runs       map[core.RunID]*OfRun
-	recent     *list.List // the runs, the one that was used last in front
-	events     int        // the events of all runs that are kept
+	idle       *list.List // the runs that nobody uses, the one that was used last in front
+	events     int        // their events
+	keeps      int        // how many these may be
 	generation int
 	asked      map[uint64]*query // those that workers have, where they are tasks of their own
 }
@@ -53,7 +54,7 @@ const keepEvents = 100_000
 func New(now func() core.Time, log *slog.Logger) *Keeper {
 	return &Keeper{
 		now: now, log: log, queues: newQueues(), epoch: rand.Uint64(), runs: map[core.RunID]*OfRun{},
-		recent: list.New(), asked: map[uint64]*query{},
+		idle: list.New(), asked: map[uint64]*query{}, keeps: keepEvents,
 	}
 }
 
@@ -130,47 +131,57 @@ func (k *Keeper) Use(id core.RunID) *OfRun {
 	r := k.runs[id]
 	if r == nil {
 		r = &OfRun{
-			keeper: k, Fold: history.New(id), body: engine.NewBody(k.generation), changed: make(chan struct{}),
+			keeper: k, Fold: history.New(id), body: engine.NewBody(k.generation),
 		}
-		r.place = k.recent.PushFront(r)
 		k.runs[id] = r
 	}
-	r.users++
+	k.use(r)
 	k.mu.Unlock()
 	r.mu.Lock()
 	return r
+}
+
+// use notes that somebody uses a run. It is called with the lock of the keeper held.
+func (k *Keeper) use(r *OfRun) {
+	r.users++
+	if r.place != nil {
+		k.idle.Remove(r.place)
+		k.events -= r.weight
+		r.place = nil
+	}
 }
 
 // Release unlocks a run. What is known of runs that were not used for long is forgotten.
 func (r *OfRun) Release() {
 	k := r.keeper
 	n, _ := r.Fold.Len()
-	r.busy = r.out != nil || r.offered != nil || r.extra > 0 || len(r.queries) > 0 ||
-		len(r.updates) > 0 || r.watched > 0 || r.later
+	rests := r.out == nil && r.offered == nil && r.extra == 0 && len(r.queries) == 0 && len(r.updates) == 0 && !r.later
+	r.busy = !rests || r.watched > 0 // who watches would not hear of it any more
+	if rests {
+		r.Fold.Rest()
+	}
 	r.mu.Unlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r.users--
-	if k.runs[r.Fold.Run] != r {
+	if r.users > 0 || r.busy || k.runs[r.Fold.Run] != r {
 		return
 	}
-	k.events += n + 1 - r.weight
 	r.weight = n + 1
-	k.recent.MoveToFront(r.place)
-	for at := k.recent.Back(); at != nil && k.events > keepEvents; {
-		old := at.Value.(*OfRun)
-		at = at.Prev()
-		if old.users == 0 && !old.busy {
-			k.drop(old)
-		}
+	r.place = k.idle.PushFront(r)
+	for k.events += r.weight; k.events > k.keeps; {
+		k.drop(k.idle.Back().Value.(*OfRun))
 	}
 }
 
 // drop forgets a run. It is called with the lock of the keeper held.
 func (k *Keeper) drop(r *OfRun) {
 	delete(k.runs, r.Fold.Run)
-	k.recent.Remove(r.place)
-	k.events -= r.weight
+	if r.place != nil {
+		k.idle.Remove(r.place)
+		k.events -= r.weight
+		r.place = nil
+	}
 }
 
 // Remove forgets a run that was removed. Who waits for it looks again, and finds nothing.

@@ -105,7 +105,7 @@ func (r *OfRun) direct() {
 	if _, isDue := r.Fold.Due(); isDue || r.out != nil || len(r.queries) == 0 {
 		return
 	}
-	queues, own := r.keeper.queues, r.Fold.Start.GetTaskQueue().GetName()
+	queues, own := r.keeper.queues, r.Fold.Start().GetTaskQueue().GetName()
 	for _, q := range r.queries {
 		o := &offer{run: r, query: q}
 		if r.sticky.queue == "" {
@@ -195,14 +195,14 @@ func (k *Keeper) ask(
 		delete(k.asked, number)
 	})
 	out := &workflowservice.PollWorkflowTaskQueueResponse{
-		TaskToken: token, WorkflowExecution: r.Execution(), WorkflowType: r.Fold.Start.GetWorkflowType(),
+		TaskToken: token, WorkflowExecution: r.Execution(), WorkflowType: r.Fold.Start().GetWorkflowType(),
 		PreviousStartedEventId: r.Fold.Asked, Attempt: 1, Query: o.query.asks, History: &historypb.History{},
-		WorkflowExecutionTaskQueue: r.Fold.Start.GetTaskQueue(),
+		WorkflowExecutionTaskQueue: r.Fold.Start().GetTaskQueue(),
 	}
 	if isSticky { // its worker has the workflow in its memory
 		return out
 	}
-	out.History.Events = slices.Clone(r.Events())
+	out.History.Events = slices.Clone(r.Events(0))
 	if r.Fold.Closed == 0 {
 		out.StartedEventId = r.Fold.Asked
 	}

@@ -11,6 +11,8 @@ import (
 type offer struct {
 	run   *OfRun
 	query *query // nil: it is a workflow task
+	// patience ends the wait for the worker that has the workflow in its memory; nil: any worker may take the offer.
+	patience *time.Timer
 }
 
 // queues are the offers and the workers that wait for them, by the name of the task queue.

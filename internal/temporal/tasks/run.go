@@ -27,18 +27,18 @@ type OfRun struct {
 	out     *lease        // the task that a worker has; nil: none has one
 	offered *offer        // the task that waits for a worker; nil: none does
 	extra   int32         // tasks that failed after the last one whose failure was recorded
-	changed chan struct{} // closed when the history grows
+	changed chan struct{} // closed when the history grows; nil: nobody has asked for it
 	sticky  sticky
 	queries []*query  // those that wait for the next task
 	updates []*update // those that the workflow has not accepted yet, in the order in which they came
-	watched int       // callers that wait for an update
+	watched int       // callers that wait for more of the history
 	later   bool      // the keeper looks at it again after a while
 
 	// The lock of the keeper guards these, except for busy, which is set before the lock of the run is given up.
 	users  int
 	busy   bool
 	weight int
-	place  *list.Element
+	place  *list.Element // its place among the runs that nobody uses; nil: somebody does
 }
 
 // sticky is the queue of the worker that has the workflow in its memory.
@@ -76,22 +76,45 @@ func (r *OfRun) Refresh(ctx context.Context) error {
 		r.extra = 0
 	}
 	r.settle()
-	close(r.changed)
-	r.changed = make(chan struct{})
+	r.grown()
 	return nil
 }
 
-// Events returns what anybody may see of the history at present: while a worker has a task, not what has happened
-// since.
-func (r *OfRun) Events() []*history.Event {
+// Events returns what anybody may see of the history at present, without the first n events: while a
+// worker has a task, not what has happened since.
+func (r *OfRun) Events(n int) []*history.Event {
 	if r.out != nil {
-		return r.Fold.View(r.out.seen)
+		return r.Fold.Behind(n, r.out.seen)
 	}
-	return r.Fold.View(r.Fold.Entries)
+	return r.Fold.Behind(n, r.Fold.Entries)
 }
 
-// Changed returns a channel that is closed when the history grows.
-func (r *OfRun) Changed() <-chan struct{} { return r.changed }
+// Watch returns a channel that is closed when the history grows. The run is not forgotten until Unwatch.
+func (r *OfRun) Watch() <-chan struct{} {
+	if r.changed == nil {
+		r.changed = make(chan struct{})
+	}
+	r.watched++
+	return r.changed
+}
+
+// Unwatch ends a watch. It is called after Release.
+func (r *OfRun) Unwatch() {
+	r.keeper.mu.Lock()
+	r.keeper.use(r)
+	r.keeper.mu.Unlock()
+	r.mu.Lock()
+	r.watched--
+	r.Release()
+}
+
+// grown tells who watches that the history has grown.
+func (r *OfRun) grown() {
+	if r.changed != nil {
+		close(r.changed)
+		r.changed = nil
+	}
+}
 
 // Pending returns which attempt of a workflow task is due or out, and whether a worker has it.
 func (r *OfRun) Pending() (attempt int32, out, due bool) {
@@ -107,14 +130,13 @@ func (r *OfRun) offer() {
 	}
 	o := &offer{run: r}
 	r.offered = o
-	queues, own := r.keeper.queues, r.Fold.Start.GetTaskQueue().GetName()
+	queues := r.keeper.queues
 	if r.sticky.queue == "" {
-		queues.put(own, o, false)
+		queues.put(r.Fold.Start().GetTaskQueue().GetName(), o, false)
 		return
 	}
 	name := r.sticky.queue
-	queues.put(name, o, false)
-	time.AfterFunc(r.sticky.within, func() {
+	o.patience = time.AfterFunc(r.sticky.within, func() {
 		if !queues.remove(name, o) {
 			return
 		}
@@ -126,6 +148,7 @@ func (r *OfRun) offer() {
 			r.offer()
 		}
 	})
+	queues.put(name, o, false)
 }
 
 // begin gives a task to a worker.
@@ -137,19 +160,19 @@ func (r *OfRun) begin(identity string, fromSticky bool) *workflowservice.PollWor
 		number: k.leases.Add(1), seen: r.Fold.Entries, turn: r.Fold.Turns, began: k.now(),
 		attempt: attempt + r.extra, identity: identity, bare: !isDue,
 	}
-	task := r.Fold.Task(l.seen, l.began, identity, l.attempt)
-	events := task.Events
+	known := 0
 	if fromSticky && l.attempt == 1 {
-		events = events[min(int(r.Fold.Asked), len(events)):]
+		known = int(r.Fold.Asked)
 	}
+	task := r.Fold.Task(l.seen, known, l.began, identity, l.attempt)
 	r.out = l
 	l.timer = time.AfterFunc(r.Fold.TaskTimeout(), func() { k.timedOut(r.Fold.Run, l) })
 	token := token{r.Fold.Run, k.epoch, l.number, l.turn, l.seen, l.began, l.attempt}
 	now := timestamppb.New(l.began.Std())
 	return &workflowservice.PollWorkflowTaskQueueResponse{
-		TaskToken: token.bytes(), WorkflowExecution: r.Execution(), WorkflowType: r.Fold.Start.GetWorkflowType(),
+		TaskToken: token.bytes(), WorkflowExecution: r.Execution(), WorkflowType: r.Fold.Start().GetWorkflowType(),
 		PreviousStartedEventId: r.Fold.Asked, StartedEventId: task.Started, Attempt: l.attempt,
-		History: &historypb.History{Events: events}, WorkflowExecutionTaskQueue: r.Fold.Start.GetTaskQueue(),
+		History: &historypb.History{Events: task.Events}, WorkflowExecutionTaskQueue: r.Fold.Start().GetTaskQueue(),
 		ScheduledTime: now, StartedTime: now, Queries: r.attach(l),
 		Messages: r.messages(l, task.Started),
 	}
@@ -157,7 +180,7 @@ func (r *OfRun) begin(identity string, fromSticky bool) *workflowservice.PollWor
 
 // Execution names the run.
 func (r *OfRun) Execution() *commonpb.WorkflowExecution {
-	return &commonpb.WorkflowExecution{WorkflowId: r.Fold.Created.WorkflowID, RunId: r.Fold.Run.String()}
+	return &commonpb.WorkflowExecution{WorkflowId: r.Fold.WorkflowID, RunId: r.Fold.Run.String()}
 }
 
 // pollFor is how long a worker waits for a task at most.
@@ -193,6 +216,9 @@ func (k *Keeper) take(
 		return nil
 	}
 	r.offered = nil
+	if o.patience != nil {
+		o.patience.Stop()
+	}
 	switch err := r.Refresh(ctx); {
 	case ctx.Err() != nil:
 		r.offer() // another worker takes it

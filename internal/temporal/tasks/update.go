@@ -154,11 +154,10 @@ func (r *OfRun) await(ctx context.Context, id string, until Stage) (UpdateState,
 			r.Release()
 			return state, nil
 		}
-		over, changed := make(chan struct{}), r.changed
+		over, changed := make(chan struct{}), r.Watch()
 		if u != nil {
 			over = u.over
 		}
-		r.watched++
 		r.Release()
 		var err error
 		select {
@@ -169,9 +168,7 @@ func (r *OfRun) await(ctx context.Context, id string, until Stage) (UpdateState,
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
-		r.mu.Lock()
-		r.watched--
-		r.mu.Unlock()
+		r.Unwatch()
 		switch known := u != nil && isClosed(u.over); {
 		case known && u.outcome != nil:
 			state.Stage, state.Outcome = Completed, u.outcome
@@ -217,7 +214,7 @@ func (r *OfRun) stateOf(id string) UpdateState {
 // wants reports whether updates wait for a workflow task, which they make due.
 func (r *OfRun) wants() bool {
 	f := r.Fold
-	later := f.Entries == 0 || !f.Begun() && f.Created.Chain.Previous != (core.RunID{})
+	later := f.Entries == 0 || !f.Begun() && f.Chain.Previous != (core.RunID{})
 	if later || f.Closed != 0 {
 		return false
 	}
@@ -291,6 +288,5 @@ func (r *OfRun) giveUp() {
 		u.end(nil, errUpdateLost)
 	}
 	r.updates = nil
-	close(r.changed) // who waits for more of the history looks again
-	r.changed = make(chan struct{})
+	r.grown() // who waits for more of it looks again
 }
