@@ -145,7 +145,7 @@ func (a serverVerbs) tellServing(ctx context.Context, m *machine, address string
 	a.say("up to %d processes of steps run at once (--processes)", a.processes())
 	if a.folder.Path() != "" {
 		var names []string
-		for _, f := range a.folder.Flows(ctx) {
+		for _, f := range a.folder.Flows() {
 			if f.Problem != "" {
 				fmt.Fprintf(a.Err, "pawl: %s\n", f.Problem)
 				continue

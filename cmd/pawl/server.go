@@ -275,7 +275,7 @@ func (a serverVerbs) tellReady(ctx context.Context, m *machine, g *guarding, l n
 	}
 	g.log.Info("serving", "address", scheme+l.Addr().String(), "database", m.place.Name(), "version", buildVersion(),
 		"processes", a.processes())
-	for _, f := range a.folder.Flows(ctx) {
+	for _, f := range a.folder.Flows() {
 		if f.Problem != "" {
 			g.log.Warn("a flow cannot be started", "file", f.File, "problem", f.Problem)
 		} else if d, err := a.folder.Find(ctx, f.Name); err == nil {

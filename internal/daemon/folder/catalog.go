@@ -24,7 +24,7 @@ type startable struct {
 
 // Apply implements api.Catalog.
 func (n startable) Apply(ctx context.Context, r api.ApplyRequest) (api.Flow, error) {
-	for _, f := range n.folder.Flows(ctx) {
+	for _, f := range n.folder.Flows() {
 		if f.Name == r.Definition.Name {
 			return api.Flow{}, &api.Error{
 				Code: api.CodeConflict, Message: fmt.Sprintf("the server starts flow %q from %s", f.Name, f.File),
@@ -38,7 +38,7 @@ func (n startable) Apply(ctx context.Context, r api.ApplyRequest) (api.Flow, err
 // Flows implements api.Catalog.
 func (n startable) Flows(ctx context.Context) ([]api.Flow, error) {
 	applied, err := n.Catalog.Flows(ctx)
-	all := n.folder.Flows(ctx)
+	all := n.folder.Flows()
 	files := slices.Clone(all)
 	for _, f := range applied {
 		at := slices.IndexFunc(files, func(file api.Flow) bool { return file.Name == f.Name })
@@ -91,7 +91,7 @@ func inOrderOf(v tree.Value) []byte {
 
 // find returns a version of a flow with its source; 0: the newest.
 func (n startable) find(ctx context.Context, name string, version int) (api.Flow, error) {
-	for _, f := range n.folder.Flows(ctx) {
+	for _, f := range n.folder.Flows() {
 		if version != 0 || f.Name != name || f.Problem != "" {
 			continue
 		}

@@ -60,37 +60,39 @@ func (f *Folder) Catalog() api.Catalog { return startable{f.applied, f} }
 var _ server.Flows = (*Folder)(nil)
 
 // Files returns the present files of the folder, for the keeper of their schedules.
-func (f *Folder) Files(ctx context.Context) []scheduled.File {
+func (f *Folder) Files(context.Context) []scheduled.File {
 	var out []scheduled.File
-	for _, one := range f.all(ctx) {
+	for _, one := range f.all() {
 		out = append(out, scheduled.File{Name: one.flow.File, Definition: one.definition, Problem: one.flow.Problem})
 	}
 	return out
 }
 
 // List implements server.Flows.
-func (f *Folder) List(ctx context.Context) ([]api.Flow, error) { return f.Flows(ctx), nil }
+func (f *Folder) List(context.Context) ([]api.Flow, error) { return f.Flows(), nil }
 
 // Flows returns the descriptions of all flows of the folder.
-func (f *Folder) Flows(ctx context.Context) []api.Flow {
+func (f *Folder) Flows() []api.Flow {
 	all := []api.Flow{}
-	for _, one := range f.all(ctx) {
+	for _, one := range f.all() {
 		all = append(all, one.flow)
 	}
 	return all
 }
 
-// all reads all flows of the folder. A flow that cannot be started contains the reason.
-func (f *Folder) all(ctx context.Context) []readFlow {
+// all returns all flows of the folder, as its files are now. A flow that cannot be started contains the reason.
+func (f *Folder) all() []readFlow {
 	if f.path == "" {
 		return nil
 	}
+	return f.known.looksAt(f.path).share(f.read)
+}
+
+// read reads all flows of the folder.
+func (f *Folder) read() []readFlow {
 	files := f.known.filesOf(f.path)
 	all := make([]readFlow, 0, len(files))
 	for _, file := range files {
-		if ctx.Err() != nil {
-			return all
-		}
 		all = append(all, f.flow(file))
 	}
 	slices.SortFunc(all, func(a, b readFlow) int { return inOrder(a.flow, b.flow) })
@@ -143,7 +145,7 @@ func (f *Folder) define(in Files, file string, src []byte, read Reader) (api.Def
 // Find implements server.Flows. A file of the folder comes before a flow that was applied.
 func (f *Folder) Find(ctx context.Context, name string) (api.Definition, error) {
 	var names, broken []string
-	for _, one := range f.all(ctx) {
+	for _, one := range f.all() {
 		switch {
 		case one.flow.Problem != "":
 			broken = append(broken, one.flow.Problem)

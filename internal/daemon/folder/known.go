@@ -17,6 +17,20 @@ type known struct {
 	all map[string]readFlow // the flows by file
 	// folders has the names of files, by the folder.
 	folders map[string]readFolder
+	looks   map[string]*looks // those at each folder
+}
+
+// looksAt returns the looks at a folder.
+func (k *known) looksAt(folder string) *looks {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.looks[folder] == nil {
+		if k.looks == nil {
+			k.looks = map[string]*looks{}
+		}
+		k.looks[folder] = &looks{}
+	}
+	return k.looks[folder]
 }
 
 // readFolder is the list of files in a folder.

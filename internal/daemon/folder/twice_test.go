@@ -20,7 +20,7 @@ func TestNameOfTwoFiles(t *testing.T) {
 		}
 	}
 	f := New(dir, new(workflows.Store), false)
-	all := f.Flows(t.Context())
+	all := f.Flows()
 	if len(all) != 2 || all[0].Problem != "" || !strings.Contains(all[1].Problem, `the flow "etl" is in `) {
 		t.Errorf("two files of one name: %+v", all)
 	}
