@@ -3,6 +3,7 @@ package temporal
 import (
 	"context"
 	"encoding/binary"
+	"math"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -114,18 +115,18 @@ func answerOf(
 	out = &workflowservice.GetWorkflowExecutionHistoryResponse{History: &historypb.History{}}
 	if q.HistoryEventFilterType == enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT {
 		if closed || !q.WaitNewEvent {
-			events := r.Events(r.Fold.Final() - 1)
+			events := r.Page(r.Fold.Final()-1, math.MaxInt)
 			out.History.Events = events[len(events)-1:]
 			return out, true
 		}
 		out.NextPageToken = at.bytes()
 		return out, false
 	}
-	rest := r.Events(at.from)
 	most := pageEvents
 	if n := int(q.MaximumPageSize); n > 0 {
 		most = min(n, most)
 	}
+	rest := r.Page(at.from, most+1) // one more says that another page follows
 	n, size := 0, 0
 	for n < min(len(rest), most) && (n == 0 || size < pageBytes) {
 		size += proto.Size(rest[n])

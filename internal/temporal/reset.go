@@ -128,7 +128,7 @@ func baseOf(
 		return nil, err
 	}
 	defer r.Release()
-	return NewBase(r.Fold, r.Events(0), q)
+	return NewBase(r.Fold, r.Events(), q)
 }
 
 // NewBase returns the base of a reset of a run of which anybody may see these events. Errors: the request names no
@@ -205,7 +205,7 @@ func (b *Base) addLater(
 		if err != nil {
 			return err
 		}
-		run, events := b.next, r.Events(0)
+		run, events := b.next, r.Events()
 		b.next = core.RunID{}
 		if r.Fold.Status == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
 			b.next = r.Fold.Next

@@ -28,3 +28,27 @@ func TestStickyAfterReset(t *testing.T) {
 		)
 	})
 }
+
+// TestStickyAfterSleep lets a workflow sleep until its history is forgotten: its task goes to the worker that has it in
+// its memory, with what is new. After a reset of the partition that worker is not known any more.
+func TestStickyAfterSleep(t *testing.T) {
+	bubble(t, func(b *bed) {
+		b.must([2]string{"start", ""})
+		b.takeTask(options{})
+		b.must(
+			[2]string{"answer sticky own; timer t 1h", ""}, [2]string{"after 1h", ""},
+			[2]string{"take sticky=own", "task: attempt 1, events 4 to 8, the last answered one began with 3\n"},
+			[2]string{"answer sticky own; timer u 1h", ""}, [2]string{"after 30m", ""},
+		)
+		id, err := core.ParseRunID(b.run)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.server.Gateway.tasks.Reset(0, func(run core.RunID) bool { return run == id })
+		b.must(
+			[2]string{"after 30m", ""},
+			[2]string{"take", "task: attempt 1, events 1 to 13, the last answered one began with 8\n"},
+			[2]string{"answer complete", ""},
+		)
+	})
+}

@@ -1,6 +1,8 @@
 package history
 
 import (
+	"math"
+
 	commandpb "go.temporal.io/api/command/v1"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -228,12 +230,16 @@ func (f *Fold) scheduled() *Event {
 }
 
 // View returns the events up to an entry. They must not be changed.
-func (f *Fold) View(seen int) []*Event { return f.Behind(0, seen) }
+func (f *Fold) View(seen int) []*Event { return f.Page(0, math.MaxInt, seen) }
 
-// Behind returns the events up to an entry without the first n. They must not be changed.
-func (f *Fold) Behind(n, seen int) []*Event {
+// Page returns the events up to an entry without the first n. They must not be changed. Some of those behind most of
+// them may be left out.
+func (f *Fold) Page(n, most, seen int) []*Event {
+	if most < f.events.len()-n {
+		return f.events.behind(n, most)
+	}
 	without := min(n, f.events.len())
-	out := f.events.behind(without)
+	out := f.events.behind(without, math.MaxInt)
 	place := func(e *Event) {
 		e.EventId = int64(without+len(out)) + 1
 		e.TaskId = e.EventId
@@ -272,7 +278,7 @@ type Task struct {
 
 // Task returns the history up to an entry, as a worker gets it that knows the first events, whose ids are final.
 func (f *Fold) Task(seen, known int, began core.Time, identity string, attempt int32) Task {
-	events := f.Behind(known, seen)
+	events := f.Page(known, math.MaxInt, seen)
 	final, last := f.events.len()-known, int64(0)
 	for i := final; i < len(events); i++ {
 		if events[i].EventType == enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED {

@@ -46,15 +46,18 @@ func (l *eventLog) pack() {
 	l.loose = nil
 }
 
-// behind returns the events without the first n.
-func (l *eventLog) behind(n int) []*Event {
-	if n >= l.inside {
-		loose := l.loose[min(n-l.inside, len(l.loose)):]
-		return loose[:len(loose):len(loose)]
+// behind returns the events without the first n, of which there are as many, but no more than most.
+func (l *eventLog) behind(n, most int) []*Event {
+	end := l.len()
+	if most < end-n {
+		end = n + most
 	}
-	out := make([]*Event, 0, l.len()-n+2) // a task has two more
+	if n >= l.inside {
+		return l.loose[n-l.inside : end-l.inside : end-l.inside]
+	}
+	out := make([]*Event, 0, end-n+2) // a task has two more
 	rest := l.packed
-	for i := range l.inside {
+	for i := range min(l.inside, end) {
 		raw, used := protowire.ConsumeBytes(rest)
 		rest = rest[used:]
 		if i < n {
@@ -64,5 +67,5 @@ func (l *eventLog) behind(n int) []*Event {
 		_ = proto.Unmarshal(raw, e) // it was marshalled here
 		out = append(out, e)
 	}
-	return append(out, l.loose...)
+	return append(out, l.loose[:max(end-l.inside, 0)]...)
 }

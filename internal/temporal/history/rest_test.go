@@ -37,9 +37,16 @@ func compareRested(t *testing.T, r *corpusRun, plain, rested *Fold) {
 	t.Helper()
 	want := plain.View(plain.Entries)
 	for n := range len(want) + 2 {
-		got := rested.Behind(n, rested.Entries)
+		got := rested.Page(n, math.MaxInt, rested.Entries)
 		if !slices.EqualFunc(got, want[min(n, len(want)):], equalEvents) {
 			t.Fatalf("%s:%d: after %d entries, the events behind %d are %v", corpusFile, r.line, plain.Entries, n, got)
+		}
+		for most := 1; most < 4; most++ {
+			page, end := rested.Page(n, most, rested.Entries), min(n+most, len(want))
+			if len(page) < end-n || !slices.EqualFunc(page[:max(end-n, 0)], want[min(n, end):end], equalEvents) {
+				t.Fatalf("%s:%d: after %d entries, %d events behind %d are %v", corpusFile, r.line, plain.Entries, most,
+					n, page)
+			}
 		}
 	}
 	whole := plain.Task(plain.Entries, 0, 1, "worker", 1)

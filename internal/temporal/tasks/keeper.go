@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"go.temporal.io/api/serviceerror"
 
@@ -36,25 +38,36 @@ type Keeper struct {
 	leases atomic.Uint64
 	expect ExpectActivities // nil: activities come by the usual way
 
-	mu         sync.Mutex
-	runs       map[core.RunID]*OfRun
-	idle       *list.List // the runs that nobody uses, the one that was used last in front
-	events     int        // their events
-	keeps      int        // how many these may be
+	mu       sync.Mutex
+	runs     map[core.RunID]*OfRun
+	idle     *list.List // the runs that nobody uses, the one that was used last in front
+	events   int        // their events
+	keeps    int        // how many these may be
+	sweeping bool       // a sweep is to come
+	// stuck has the open runs that were forgotten though a worker has them in its memory: a few bytes each, since these
+	// may be all workflows that sleep.
+	stuck      map[core.RunID]unique.Handle[sticky]
 	generation int
 	asked      map[uint64]*query // those that workers have, where they are tasks of their own
 }
 
 var _ engine.Bodies = (*Keeper)(nil)
 
-// keepEvents is how many events are kept of histories that nobody uses at present.
-const keepEvents = 100_000
+const (
+	// keepEvents is how many events are kept of histories that nobody uses at present.
+	keepEvents = 100_000
+	// keepFor is how long such a history is kept if it is short, since that is read again in no time: it is that of a
+	// workflow that sleeps.
+	keepFor = time.Minute
+	short   = 100
+)
 
 // New returns a keeper. Attach it to its engine before that is opened. now is the engine's clock.
 func New(now func() core.Time, log *slog.Logger) *Keeper {
 	return &Keeper{
 		now: now, log: log, queues: newQueues(), epoch: rand.Uint64(), runs: map[core.RunID]*OfRun{},
 		idle: list.New(), asked: map[uint64]*query{}, keeps: keepEvents,
+		stuck: map[core.RunID]unique.Handle[sticky]{},
 	}
 }
 
@@ -89,6 +102,7 @@ func (k *Keeper) Reset(generation int, lives func(core.RunID) bool) {
 			go r.giveUp() // it may be in use
 		}
 	}
+	maps.DeleteFunc(k.stuck, func(id core.RunID, _ unique.Handle[sticky]) bool { return lives(id) })
 }
 
 // look looks what there is to do for a run of which there are news.
@@ -134,6 +148,10 @@ func (k *Keeper) Use(id core.RunID) *OfRun {
 			keeper: k, Fold: history.New(id), body: engine.NewBody(k.generation),
 		}
 		k.runs[id] = r
+		if s, ok := k.stuck[id]; ok {
+			r.sticky = s.Value()
+			delete(k.stuck, id)
+		}
 	}
 	k.use(r)
 	k.mu.Unlock()
@@ -167,14 +185,44 @@ func (r *OfRun) Release() {
 	if r.users > 0 || r.busy || k.runs[r.Fold.Run] != r {
 		return
 	}
-	r.weight = n + 1
+	r.weight, r.since = n+1, time.Now()
 	r.place = k.idle.PushFront(r)
+	if !k.sweeping {
+		k.sweeping = true
+		time.AfterFunc(keepFor, k.sweep)
+	}
 	for k.events += r.weight; k.events > k.keeps; {
-		k.drop(k.idle.Back().Value.(*OfRun))
+		k.forget(k.idle.Back().Value.(*OfRun))
 	}
 }
 
-// drop forgets a run. It is called with the lock of the keeper held.
+// sweep forgets the short histories that nobody has used for a while.
+func (k *Keeper) sweep() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for at := k.idle.Back(); at != nil; {
+		r := at.Value.(*OfRun)
+		if left := keepFor - time.Since(r.since); left > 0 {
+			time.AfterFunc(max(left, keepFor/10), k.sweep)
+			return
+		}
+		at = at.Prev()
+		if r.weight <= short {
+			k.forget(r)
+		}
+	}
+	k.sweeping = false
+}
+
+// forget drops a run that nobody uses. It is called with the lock of the keeper held.
+func (k *Keeper) forget(r *OfRun) {
+	k.drop(r)
+	if r.sticky.queue != "" && r.Fold.Closed == 0 {
+		k.stuck[r.Fold.Run] = unique.Make(r.sticky)
+	}
+}
+
+// drop removes a run. It is called with the lock of the keeper held.
 func (k *Keeper) drop(r *OfRun) {
 	delete(k.runs, r.Fold.Run)
 	if r.place != nil {
@@ -191,6 +239,7 @@ func (k *Keeper) Remove(id core.RunID) {
 	if r != nil {
 		k.drop(r)
 	}
+	delete(k.stuck, id)
 	k.mu.Unlock()
 	if r != nil {
 		r.giveUp()

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"runtime"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
@@ -82,6 +84,45 @@ func TestWatchedRunIsKept(t *testing.T) {
 	if len(k.runs) != 0 {
 		t.Errorf("%d runs are kept that nobody watches any more", len(k.runs))
 	}
+}
+
+// TestRunsAreKeptForAWhile checks that a short history is kept for a while after its last use, and no longer, and that
+// a long one stays.
+func TestRunsAreKeptForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := durable{}
+		k := newKeeper(d)
+		first, second := d.start(t, 1), d.start(t, 2)
+		k.look(first)
+		<-time.After(keepFor / 2)
+		k.look(second)
+		<-time.After(keepFor/2 + keepFor/5)
+		if k.runs[first] != nil || k.runs[second] == nil {
+			t.Errorf("the first one is kept: %t, the second one: %t", k.runs[first] != nil, k.runs[second] != nil)
+		}
+		<-time.After(keepFor)
+		if len(k.runs) != 0 || k.sweeping || k.events != 0 {
+			t.Errorf("%d runs of %d events are kept, and swept: %t", len(k.runs), k.events, k.sweeping)
+		}
+		k.look(first)
+		<-time.After(keepFor / 2)
+		if k.runs[first] == nil {
+			t.Error("the history is not kept")
+		}
+		<-time.After(keepFor)
+		if len(k.runs) != 0 {
+			t.Error("it is kept for ever the second time")
+		}
+		for range short {
+			d[second] = append(d[second], core.Entry{At: 2, Records: []core.Record{core.SignalKept{Name: "go"}}})
+		}
+		k.look(first)
+		k.look(second)
+		<-time.After(2 * keepFor)
+		if k.runs[first] != nil || k.runs[second] == nil {
+			t.Error("a long history is not kept")
+		}
+	})
 }
 
 // TestRestingRuns checks what is kept of a run that nobody uses: bytes, and few objects for the collector to look at.

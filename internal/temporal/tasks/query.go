@@ -202,7 +202,7 @@ func (k *Keeper) ask(
 	if isSticky { // its worker has the workflow in its memory
 		return out
 	}
-	out.History.Events = slices.Clone(r.Events(0))
+	out.History.Events = slices.Clone(r.Events())
 	if r.Fold.Closed == 0 {
 		out.StartedEventId = r.Fold.Asked
 	}

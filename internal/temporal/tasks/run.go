@@ -38,6 +38,7 @@ type OfRun struct {
 	users  int
 	busy   bool
 	weight int
+	since  time.Time     // when it was used last
 	place  *list.Element // its place among the runs that nobody uses; nil: somebody does
 }
 
@@ -80,13 +81,19 @@ func (r *OfRun) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// Events returns what anybody may see of the history at present, without the first n events: while a
-// worker has a task, not what has happened since.
-func (r *OfRun) Events(n int) []*history.Event {
+// Events returns what anybody may see of the history at present: while a worker has a task, not what has happened
+// since.
+func (r *OfRun) Events() []*history.Event { return r.Fold.View(r.seen()) }
+
+// Page returns some of these events, without the first n: at least most of them, if there are as many.
+func (r *OfRun) Page(n, most int) []*history.Event { return r.Fold.Page(n, most, r.seen()) }
+
+// seen returns the number of entries of which anybody may see the events.
+func (r *OfRun) seen() int {
 	if r.out != nil {
-		return r.Fold.Behind(n, r.out.seen)
+		return r.out.seen
 	}
-	return r.Fold.Behind(n, r.Fold.Entries)
+	return r.Fold.Entries
 }
 
 // Watch returns a channel that is closed when the history grows. The run is not forgotten until Unwatch.
