@@ -144,15 +144,10 @@ func (f *Folder) define(in Files, file string, src []byte, read Reader) (api.Def
 
 // Find implements server.Flows. A file of the folder comes before a flow that was applied.
 func (f *Folder) Find(ctx context.Context, name string) (api.Definition, error) {
-	var names, broken []string
-	for _, one := range f.all() {
-		switch {
-		case one.flow.Problem != "":
-			broken = append(broken, one.flow.Problem)
-		case one.flow.Name == name:
+	all := f.all()
+	for _, one := range all {
+		if one.flow.Problem == "" && one.flow.Name == name {
 			return one.definition, nil
-		default:
-			names = append(names, one.flow.Name)
 		}
 	}
 	if f.served != nil {
@@ -161,17 +156,25 @@ func (f *Folder) Find(ctx context.Context, name string) (api.Definition, error) 
 		}
 	}
 	if f.applied == nil {
-		return api.Definition{}, f.unknown(name, names, broken)
+		return api.Definition{}, f.unknown(name, all)
 	}
 	found, err := f.applied.Flow(ctx, name, 0)
 	if f.path != "" && api.CodeOf(err) == api.CodeNotFound {
-		err = f.unknown(name, names, broken)
+		err = f.unknown(name, all)
 	}
 	return api.Definition{ID: found.Definition, Kind: found.Kind, Name: found.Name, Source: found.Source}, err
 }
 
-// unknown returns the error for a name that nothing has.
-func (f *Folder) unknown(name string, names, broken []string) error {
+// unknown returns the error for a name that nothing has. all are the flows of the folder.
+func (f *Folder) unknown(name string, all []readFlow) error {
+	var names, broken []string
+	for _, one := range all {
+		if one.flow.Problem != "" {
+			broken = append(broken, one.flow.Problem)
+		} else {
+			names = append(names, one.flow.Name)
+		}
+	}
 	err := &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("the folder %s has no flow %q", f.path, name)}
 	if f.applied != nil {
 		err.Message += ", and none was applied"

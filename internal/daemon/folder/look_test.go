@@ -1,6 +1,7 @@
 package folder
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -11,16 +12,16 @@ import (
 )
 
 // TestLookIsShared lets many ask for the flows while somebody looks at the files. A look that began before they asked
-// may have missed a change: they share the next one.
+// may have missed a change: they share the next one. Where there are few flows, each looks at once.
 func TestLookIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l looks
-		reads := 0
+		reads, flows := 0, fewFlows+1
 		read := func() []readFlow {
 			reads++
 			name := strconv.Itoa(reads)
 			<-time.After(time.Second)
-			return []readFlow{{flow: api.Flow{Name: name}}}
+			return slices.Repeat([]readFlow{{flow: api.Flow{Name: name}}}, flows)
 		}
 		var all sync.WaitGroup
 		ask := func(want string) {
@@ -38,9 +39,20 @@ func TestLookIsShared(t *testing.T) {
 		<-time.After(1500 * time.Millisecond)
 		ask("3")
 		all.Wait()
+		flows--
 		ask("4")
 		all.Wait()
-		if reads != 4 {
+		for _, own := range []string{"5", "6", "7"} { // nobody waits where there are few
+			ask(own)
+		}
+		<-time.After(500 * time.Millisecond)
+		flows++
+		all.Wait()
+		ask("8")
+		ask("9")
+		ask("9")
+		all.Wait()
+		if reads != 9 {
 			t.Errorf("%d looks", reads)
 		}
 	})
