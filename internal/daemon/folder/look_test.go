@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,12 +17,12 @@ import (
 func TestLookIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l looks
-		reads, flows := 0, fewFlows+1
+		var reads, flows atomic.Int64
+		flows.Store(fewFlows + 1)
 		read := func() []readFlow {
-			reads++
-			name := strconv.Itoa(reads)
+			name := strconv.FormatInt(reads.Add(1), 10)
 			<-time.After(time.Second)
-			return slices.Repeat([]readFlow{{flow: api.Flow{Name: name}}}, flows)
+			return slices.Repeat([]readFlow{{flow: api.Flow{Name: name}}}, int(flows.Load()))
 		}
 		var all sync.WaitGroup
 		ask := func(want string) {
@@ -39,21 +40,21 @@ func TestLookIsShared(t *testing.T) {
 		<-time.After(1500 * time.Millisecond)
 		ask("3")
 		all.Wait()
-		flows--
+		flows.Add(-1)
 		ask("4")
 		all.Wait()
 		for _, own := range []string{"5", "6", "7"} { // nobody waits where there are few
 			ask(own)
 		}
 		<-time.After(500 * time.Millisecond)
-		flows++
+		flows.Add(1)
 		all.Wait()
 		ask("8")
 		ask("9")
 		ask("9")
 		all.Wait()
-		if reads != 9 {
-			t.Errorf("%d looks", reads)
+		if n := reads.Load(); n != 9 {
+			t.Errorf("%d looks", n)
 		}
 	})
 }
