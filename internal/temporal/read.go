@@ -97,11 +97,13 @@ func (s *Frontend) GetWorkflowExecutionHistory(
 		case <-wait.C:
 			over = true
 		case <-ctx.Done():
-			over, err = true, ctx.Err()
 		}
 		r.Unwatch()
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if over {
-			return out, err
+			return out, nil
 		}
 	}
 }

@@ -232,8 +232,8 @@ func (f *Fold) scheduled() *Event {
 // View returns the events up to an entry. They must not be changed.
 func (f *Fold) View(seen int) []*Event { return f.Page(0, math.MaxInt, seen) }
 
-// Page returns the events up to an entry without the first n. They must not be changed. Some of those behind most of
-// them may be left out.
+// Page returns the events up to an entry without the first n, and may stop after most of them. Events must not be
+// changed.
 func (f *Fold) Page(n, most, seen int) []*Event {
 	if most < f.events.len()-n {
 		return f.events.behind(n, most)

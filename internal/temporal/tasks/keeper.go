@@ -56,10 +56,11 @@ var _ engine.Bodies = (*Keeper)(nil)
 const (
 	// keepEvents is how many events are kept of histories that nobody uses at present.
 	keepEvents = 100_000
-	// keepFor is how long such a history is kept if it is short, since that is read again in no time: it is that of a
-	// workflow that sleeps.
+	// keepFor is how long such a history is kept if it is short, as that of a workflow that sleeps: it is read again in
+	// no time.
 	keepFor = time.Minute
-	short   = 100
+	// short is how many events a short history has at most.
+	short = 100
 )
 
 // New returns a keeper. Attach it to its engine before that is opened. now is the engine's clock.

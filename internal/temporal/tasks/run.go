@@ -85,7 +85,7 @@ func (r *OfRun) Refresh(ctx context.Context) error {
 // since.
 func (r *OfRun) Events() []*history.Event { return r.Fold.View(r.seen()) }
 
-// Page returns some of these events, without the first n: at least most of them, if there are as many.
+// Page returns these events without the first n, and may stop after most of them.
 func (r *OfRun) Page(n, most int) []*history.Event { return r.Fold.Page(n, most, r.seen()) }
 
 // seen returns the number of entries of which anybody may see the events.
