@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
-	"sort"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,18 +28,6 @@ func variable(flag string) string {
 	return "PAWL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// personal are the flags that make sense for one call only: they are read from the command line alone.
-var personal = []string{
-	"help", "repair", "input", "id", "key", "file", "from", "steps", "data", "limit", "to", "by", "every",
-	"older-than", configFlag,
-}
-
-// amounts are flags that mean an amount of time. An amount in the configuration file is checked by every command, so
-// that a mistake is reported before the amount is needed.
-var amounts = []string{
-	"retention", "drain", "drain-within", "stop-within", "session-for", "fails-after", "over", "expires-in", "overlap",
-}
-
 // configFlag names another configuration file, for commands that have a file of their own.
 const configFlag = "config"
 
@@ -54,29 +40,45 @@ func configure(cmd *cobra.Command) error {
 	}
 	var failed error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Changed || failed != nil || slices.Contains(personal, f.Name) {
+		if f.Changed || failed != nil {
 			return
 		}
-		if name := variable(f.Name); name != "" {
-			if value, ok := os.LookupEnv(name); ok && value != "" {
-				if err := cmd.Flags().Set(f.Name, value); err != nil {
-					failed = fmt.Errorf("the environment variable %s: %w", name, err)
-				}
-				return
-			}
+		name, value := variable(f.Name), ""
+		if name != "" {
+			value = os.Getenv(name)
 		}
-		for _, value := range settings[f.Name] {
+		switch {
+		case !isSetting(f):
+			if value != "" && isMeant(cmd.Root(), f) {
+				failed = fmt.Errorf("the environment variable %s is set, and --%s counts only on the command line: write "+
+					"--%s there, or unset the variable", name, f.Name, f.Name)
+			}
+		case value != "":
 			if err := cmd.Flags().Set(f.Name, value); err != nil {
-				failed = fmt.Errorf("%s: %s: %w", path, f.Name, err)
+				failed = fmt.Errorf("the environment variable %s: %w", name, err)
+			}
+		default:
+			for _, value := range settings[f.Name] {
+				if err := cmd.Flags().Set(f.Name, value); err != nil {
+					failed = fmt.Errorf("%s: %s: %w", path, f.Name, err)
+				}
 			}
 		}
 	})
 	return failed
 }
 
+// isMeant reports whether the variable of a flag that is no setting can only be meant for this flag: it is neither the
+// variable of a setting of another command, nor of a flag that every program has.
+func isMeant(root *cobra.Command, f *pflag.Flag) bool {
+	other := allFlags(root)[f.Name]
+	return f.Name != configFlag && f.Annotations[cobra.FlagSetByCobraAnnotation] == nil &&
+		(other == nil || !isSetting(other))
+}
+
 // configOf returns the configuration file of a command, and the keys that it may have. A setting below the name of a
 // command is for the flags of that command alone.
-func configOf(cmd *cobra.Command) (path string, known []string) {
+func configOf(cmd *cobra.Command) (path string, known flagsByName) {
 	f := cmd.Flags().Lookup(configFlag)
 	if f == nil {
 		return configPath(), allFlags(cmd.Root())
@@ -90,20 +92,16 @@ func configOf(cmd *cobra.Command) (path string, known []string) {
 	return path, keysOf(cmd)
 }
 
-// keysOf returns the keys of a configuration file for one command.
-func keysOf(cmd *cobra.Command) []string {
-	var names []string
+// keysOf returns the flags of one command that may be keys of its configuration file.
+func keysOf(cmd *cobra.Command) flagsByName {
+	known := flagsByName{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if !slices.Contains(personal, f.Name) && !slices.Contains(ofCallers, f.Name) && !f.Hidden {
-			names = append(names, f.Name)
+		if !isOfCallers(f) {
+			known[f.Name] = f
 		}
 	})
-	sort.Strings(names)
-	return names
+	return known
 }
-
-// ofCallers are flags that every command has, and that a server does not use.
-var ofCallers = []string{"server", "namespace", "token-file", "ca", "actor", "reason", "no-color", "output"}
 
 func configPath() string {
 	dir := os.Getenv("XDG_CONFIG_HOME")
@@ -121,7 +119,7 @@ func configPath() string {
 var nonEmpty = regexp.MustCompile(`(?m)^\s*[^#\s]`)
 
 // readConfig reads the configuration file. A missing file counts as empty.
-func readConfig(path string, known []string) (map[string][]string, error) {
+func readConfig(path string, known flagsByName) (map[string][]string, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -145,8 +143,15 @@ func readConfig(path string, known []string) (map[string][]string, error) {
 	}
 	out := map[string][]string{}
 	for _, f := range settings.Fields() {
-		if !slices.Contains(known, f.Name) {
-			file.Fail(f.Pos, nearestOr(f.Name, known, "known are the names of flags:"), "no flag is called %q", f.Name)
+		flag := known[f.Name]
+		switch {
+		case flag == nil:
+			names := known.settings()
+			file.Fail(f.Pos, nearestOr(f.Name, names, "known are the names of flags:"), "no flag is called %q", f.Name)
+			continue
+		case !isSetting(flag):
+			file.Fail(f.Pos, "write it on the command line of each call that needs it",
+				"--%s is for single calls, and is not a setting", f.Name)
 			continue
 		}
 		values := []tree.Value{f.Value}
@@ -158,7 +163,7 @@ func readConfig(path string, known []string) (map[string][]string, error) {
 			continue
 		}
 		for _, v := range values {
-			if slices.Contains(amounts, f.Name) {
+			if _, ok := flag.Value.(*amount); ok {
 				if _, err := parseDuration(fmt.Sprint(v.Any())); err != nil {
 					file.Fail(v.Pos(), "", "%s: %v", f.Name, err)
 				}
@@ -169,14 +174,14 @@ func readConfig(path string, known []string) (map[string][]string, error) {
 	return out, file.Err()
 }
 
-// allFlags returns the names that a configuration file may hold.
-func allFlags(root *cobra.Command) []string {
-	var names []string
+// allFlags returns the flags of all commands. Of those with one name it is a setting, if any of them is.
+func allFlags(root *cobra.Command) flagsByName {
+	known := flagsByName{}
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		add := func(f *pflag.Flag) {
-			if !slices.Contains(names, f.Name) && !slices.Contains(personal, f.Name) && !f.Hidden {
-				names = append(names, f.Name)
+			if known[f.Name] == nil || isSetting(f) {
+				known[f.Name] = f
 			}
 		}
 		cmd.PersistentFlags().VisitAll(add)
@@ -188,8 +193,7 @@ func allFlags(root *cobra.Command) []string {
 		}
 	}
 	walk(root)
-	sort.Strings(names)
-	return names
+	return known
 }
 
 // nearestOr hints at the known word that was most likely meant. If none is near, it lists them all after the text or.

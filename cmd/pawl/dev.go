@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/daemon/folder"
@@ -50,12 +51,14 @@ listens on loopback addresses only, and refuses what a web page of another site 
 			return a.dev(cmd.Context(), listen)
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", devAddress, "loopback address and port to listen on")
+	settings(cmd.Flags(), func(flags *pflag.FlagSet) {
+		flags.StringVar(&listen, "listen", devAddress, "loopback address and port to listen on")
+		flags.StringSliceVar(&allow, "webhook-allow", nil,
+			"private, loopback and link-local addresses that webhooks may reach, such as 127.0.0.1,10.1.0.0/16")
+	})
 	a.addTemporal(cmd.Flags())
 	cmd.Flags().BoolVar(&a.virtual, "virtual-time", false,
 		"the clock of the runs stands until pawl time moves it; for a new database, which stays so")
-	cmd.Flags().StringSliceVar(&allow, "webhook-allow", nil,
-		"private, loopback and link-local addresses that webhooks may reach, such as 127.0.0.1,10.1.0.0/16")
 	return cmd
 }
 

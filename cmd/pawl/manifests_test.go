@@ -20,7 +20,7 @@ func TestManifests(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
-	add := func(f *pflag.Flag) { known["--"+f.Name], known[variable(f.Name)] = true, true }
+	add := func(f *pflag.Flag) { known["--"+f.Name], known[variable(f.Name)] = true, isSetting(f) }
 	server.Flags().VisitAll(add)
 	server.InheritedFlags().VisitAll(add)
 	for _, name := range []string{"kubernetes.yaml", "compose.yaml"} {

@@ -77,9 +77,9 @@ See what ran, and why it ended:        pawl run list; pawl run show @last
 
 A RUN is a run id, the unique beginning of one (six characters or more), a workflow id, or @last.
 
-A flag that is not given is read from the environment (--server: PAWL_SERVER; -o: PAWL_OUTPUT_FORMAT),
+Settings that are not given are read from the environment (--server: PAWL_SERVER; -o: PAWL_OUTPUT_FORMAT),
 then from the configuration file
-($XDG_CONFIG_HOME/pawl/config.yaml, keys are flag names).
+($XDG_CONFIG_HOME/pawl/config.yaml, keys are flag names). Flags of single calls, such as filters, are not settings.
 
 Exit status: 0 succeeded, 1 failed, 2 wrong usage or an invalid file, 3 no such run, step or schedule, 124 timed out,
 130 cancelled, or left for later.`
@@ -162,31 +162,35 @@ func (a *app) rootCommand() *cobra.Command {
 
 // addFlags adds the flags that every verb has.
 func addFlags(a *app, flags *pflag.FlagSet) {
-	flags.StringVar(&a.database, "database", "",
-		"sqlite:PATH, postgres://… or memory: (default "+database.DefaultHint+")")
-	flags.StringVar(&a.server, "server", "", "work through a server, such as http://127.0.0.1:7295 of pawl dev")
-	flags.StringVar(&a.tokenFile, "token-file", "", "file with the token for --server (also: PAWL_TOKEN)")
-	flags.StringVar(&a.namespace, "namespace", "",
-		"namespace to use, if the token is for several (default: the token's)")
-	flags.StringVar(&a.ca, "ca", "", "PEM file with the CA certificates for --server (default: the system's)")
-	flags.StringArrayVar(&a.secrets, "secret", nil,
-		"where a secret comes from: NAME=env:VARIABLE, NAME=file:PATH or NAME=command:LINE; repeatable")
-	flags.StringSliceVar(&a.envAllow, "env-allow", nil,
-		"variables of the environment that steps may have beside PATH, HOME and the like: NAME or PREFIX_*; "+
-			"repeatable (default: all but those of Pawl itself)")
-	flags.IntVar(&a.slots, "processes", 0,
-		fmt.Sprintf("how many step processes may run at the same time (default %d)", worker.DefaultProcesses()))
-	flags.StringVar(&a.containerProgram, "container-program", "",
-		"program for the containers of steps: docker, podman or the path of one (default: docker, or else podman)")
-	flags.StringVar(&a.artifacts, "artifacts", "",
-		"where files that steps keep are: a folder, or s3://BUCKET/PREFIX (default: beside the database)")
-	flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml; where a run is followed also follow, "+
-		"failed, github or none (default table)")
-	flags.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")
-	flags.StringVar(&a.retention, "retention", "", "delete runs that ended longer ago than this, while pawl runs: 30d "+
-		"(default: keep them)")
-	flags.StringVar(&a.actor, "actor", "", "who asks, for the history (default $USER)")
-	flags.StringVar(&a.reason, "reason", "", "why, for the history")
+	settings(flags, func(flags *pflag.FlagSet) {
+		flags.StringVar(&a.database, "database", "",
+			"sqlite:PATH, postgres://… or memory: (default "+database.DefaultHint+")")
+		flags.StringArrayVar(&a.secrets, "secret", nil,
+			"where a secret comes from: NAME=env:VARIABLE, NAME=file:PATH or NAME=command:LINE; repeatable")
+		flags.StringSliceVar(&a.envAllow, "env-allow", nil,
+			"variables of the environment that steps may have beside PATH, HOME and the like: NAME or PREFIX_*; "+
+				"repeatable (default: all but those of Pawl itself)")
+		flags.IntVar(&a.slots, "processes", 0,
+			fmt.Sprintf("how many step processes may run at the same time (default %d)", worker.DefaultProcesses()))
+		flags.StringVar(&a.containerProgram, "container-program", "",
+			"program for the containers of steps: docker, podman or the path of one (default: docker, or else podman)")
+		flags.StringVar(&a.artifacts, "artifacts", "",
+			"where files that steps keep are: a folder, or s3://BUCKET/PREFIX (default: beside the database)")
+		amountVar(flags, &a.retention, "retention", "",
+			"delete runs that ended longer ago than this, while pawl runs: 30d (default: keep them)")
+	})
+	settingsOfCallers(flags, func(flags *pflag.FlagSet) {
+		flags.StringVar(&a.server, "server", "", "work through a server, such as http://127.0.0.1:7295 of pawl dev")
+		flags.StringVar(&a.tokenFile, "token-file", "", "file with the token for --server (also: PAWL_TOKEN)")
+		flags.StringVar(&a.namespace, "namespace", "",
+			"namespace to use, if the token is for several (default: the token's)")
+		flags.StringVar(&a.ca, "ca", "", "PEM file with the CA certificates for --server (default: the system's)")
+		flags.StringVarP(&a.output, "output", "o", "", "table, json or yaml; where a run is followed also follow, "+
+			"failed, github or none (default table)")
+		flags.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")
+		flags.StringVar(&a.actor, "actor", "", "who asks, for the history (default $USER)")
+		flags.StringVar(&a.reason, "reason", "", "why, for the history")
+	})
 }
 
 // badValue matches the flag library's error about a value that does not fit.

@@ -49,7 +49,7 @@ func configSchema(root *cobra.Command) ([]byte, error) {
 	properties := map[string]any{}
 	known := keysOf(cmd)
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if slices.Contains(known, f.Name) {
+		if known[f.Name] != nil && isSetting(f) {
 			properties[f.Name] = keySchema(f)
 		}
 	})

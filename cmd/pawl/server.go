@@ -118,16 +118,22 @@ namespace has its own in FOLDER/NAME. It logs as JSON on stderr, and tells syste
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&config, configFlag, "", "file with values for flags (default: the configuration file)")
-	flags.StringVar(&g.listen, "listen", devAddress, "address and port to listen on")
+	settings(flags, g.add)
 	a.addTemporal(flags)
+	return cmd
+}
+
+// add adds the flags. All of them are settings: a server that a supervisor starts has no command line that people write.
+func (g *guarding) add(flags *pflag.FlagSet) {
+	flags.StringVar(&g.listen, "listen", devAddress, "address and port to listen on")
 	flags.StringVar(&g.cert, "tls-cert", "", "file with the certificate and those between it and the root, as PEM")
 	flags.StringVar(&g.key, "tls-key", "", "file with the certificate's key, as PEM")
 	flags.BoolVar(&g.insecure, "insecure", false, "listen beyond loopback without TLS, behind a proxy that has it")
 	g.bounds.add(flags)
 	flags.StringVar(&g.level, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&g.pprof, "pprof", "", "loopback address and port to serve profiles on, such as 127.0.0.1:6060")
-	flags.StringVar(&g.stopWithin, "stop-within", "10s", "how long requests may take to be answered when it stops")
-	flags.StringVar(&g.drainWithin, "drain-within", "5s",
+	amountVar(flags, &g.stopWithin, "stop-within", "10s", "how long requests may take to be answered when it stops")
+	amountVar(flags, &g.drainWithin, "drain-within", "5s",
 		"how long /readyz is 503 and all else is answered, before it stops, so that no more callers are sent to it")
 	flags.StringSliceVar(&g.webhookAllow, "webhook-allow", nil,
 		"private, loopback and link-local addresses that webhooks may reach, such as 127.0.0.1,10.1.0.0/16")
@@ -140,7 +146,6 @@ namespace has its own in FOLDER/NAME. It logs as JSON on stderr, and tells syste
 	flags.StringVar(&g.sharing.secretFile, clusterSecretFlag, "",
 		"file with the secret that all nodes of a cluster have")
 	g.signing.add(flags)
-	return cmd
 }
 
 // runServer serves until it is stopped.
@@ -444,7 +449,7 @@ func (s *signing) add(flags *pflag.FlagSet) {
 		"role of a value of the claim, as VALUE=ROLE or VALUE=ROLE@NAMESPACE; the first that fits counts; repeatable")
 	flags.StringVar(&c.NameClaim, "oidc-name-claim", "",
 		"claim that is somebody's name in histories (default: email if it is verified, or sub)")
-	flags.StringVar(&s.lasts, "session-for", "12h", "how long a browser stays signed in")
+	amountVar(flags, &s.lasts, "session-for", "12h", "how long a browser stays signed in")
 	flags.StringVar(&c.Public, "public-url", "",
 		"address at which browsers reach this server, such as https://pawl.example.com (default: nobody signs in)")
 }

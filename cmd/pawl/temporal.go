@@ -18,8 +18,10 @@ const temporalFlag = "temporal"
 
 // addTemporal adds the flag.
 func (a serverVerbs) addTemporal(flags *pflag.FlagSet) {
-	flags.StringVar(&a.temporal, temporalFlag, "",
-		"loopback address and port for workers and clients of Temporal's SDKs, such as 127.0.0.1:7233 (default: none)")
+	settings(flags, func(flags *pflag.FlagSet) {
+		flags.StringVar(&a.temporal, temporalFlag, "", "loopback address and port for workers and clients of "+
+			"Temporal's SDKs, such as 127.0.0.1:7233 (default: none)")
+	})
 }
 
 // gatewayOf returns the kind of the workflows of Temporal's SDKs. Each engine has the kind, so that such runs go on

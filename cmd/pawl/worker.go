@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
@@ -56,14 +57,15 @@ once. What it leaves is made again by another worker.`,
 			return a.work(cmd.Context(), &f)
 		},
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&f.queue, "queue", "", `task queue; "" is that of steps without one`)
-	flags.StringSliceVar(&f.types, "type", nil, "only tasks of this type; repeat it for several (default all)")
-	flags.StringVar(&f.exec, "exec", "", "command that executes a task, for the shell")
-	flags.StringVar(&f.http, "http", "", "URL that executes a task")
-	flags.IntVar(&f.slots, "slots", 4, "tasks that run at once")
-	flags.StringVar(&f.name, "name", "", "name of this worker, for people (default host and process number)")
-	flags.StringVar(&f.drain, "drain", "30s", "how long tasks may take to end when the worker stops")
+	settings(cmd.Flags(), func(flags *pflag.FlagSet) {
+		flags.StringVar(&f.queue, "queue", "", `task queue; "" is that of steps without one`)
+		flags.StringSliceVar(&f.types, "type", nil, "only tasks of this type; repeat it for several (default all)")
+		flags.StringVar(&f.exec, "exec", "", "command that executes a task, for the shell")
+		flags.StringVar(&f.http, "http", "", "URL that executes a task")
+		flags.IntVar(&f.slots, "slots", 4, "tasks that run at once")
+		flags.StringVar(&f.name, "name", "", "name of this worker, for people (default host and process number)")
+		amountVar(flags, &f.drain, "drain", "30s", "how long tasks may take to end when the worker stops")
+	})
 	return cmd
 }
 
