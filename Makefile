@@ -64,6 +64,7 @@ weekly: ## run what takes hours: mutants, 1,000,000 seeds, power cuts, 1,000 kil
 	  : crash $(MAKE) crash ROUNDS=1000 \
 	  : faults $(MAKE) faults FAULTS=1h \
 	  : fuzz $(MAKE) fuzz FUZZTIME=5m \
+	  : weight $(MAKE) weight WEIGHT=-check \
 	  : bench $(MAKE) bench
 
 .PHONY: race
@@ -95,6 +96,7 @@ systems: ## build for all systems that Pawl runs on, and run go vet for Windows
 	GOOS=darwin $(GO) build ./...
 	GOOS=windows $(GO) build ./...
 	GOOS=windows $(GO) vet ./...
+	$(GO) vet -tags small ./cmd/pawl
 
 .PHONY: check
 check: fmt lint vet race ## what to run before sending a change: format, lint, vet, tests with race
@@ -142,6 +144,10 @@ powercut: ## cut the power under the journal in a file, and under an engine: CUT
 .PHONY: bench
 bench: build ## measure this machine: BENCH=--quick, or BENCH='NAME --quick -o json' for one row
 	$(GO) run ./tools/bench --pawl ./pawl $(BENCH)
+
+.PHONY: weight
+weight: ## tell what each part of the binary costs to compile, in processor seconds and MB: WEIGHT=-check
+	$(GO) run ./tools/weight $(WEIGHT)
 
 .PHONY: bench-peers
 bench-peers: ## the same work for Pawl and others, into the page beside it: POSTGRES=postgres://...

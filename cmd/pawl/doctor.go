@@ -15,9 +15,9 @@ import (
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/daemon/database"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/internal/journal/postgres"
 	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 )
 
@@ -85,7 +85,7 @@ func (a databaseVerbs) diagnose(ctx context.Context) (*diagnosis, error) {
 	}
 	d := &diagnosis{Database: p.Name(), Version: buildVersion(), Waiting: []string{}, Problems: []string{}}
 	if p.Server != "" {
-		a.examine(ctx, d, p.Server)
+		a.examine(ctx, d, p)
 		return d, nil
 	}
 	if d.SyncP50, err = syncFloor(filepath.Dir(p.Path)); err != nil {
@@ -112,8 +112,8 @@ func (a databaseVerbs) diagnose(ctx context.Context) (*diagnosis, error) {
 }
 
 // examine checks a database in PostgreSQL.
-func (a databaseVerbs) examine(ctx context.Context, d *diagnosis, address string) {
-	j, err := postgres.OpenReadOnly(ctx, address)
+func (a databaseVerbs) examine(ctx context.Context, d *diagnosis, p database.Place) {
+	j, err := p.Examine(ctx)
 	if d.missing = errors.Is(err, fs.ErrNotExist); d.missing {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/part"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
@@ -18,12 +19,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/daemon/workflows"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/internal/kind"
-	"github.com/pawl-dev/pawl/internal/metrics"
 	"github.com/pawl-dev/pawl/internal/scheduled"
 	"github.com/pawl-dev/pawl/internal/server"
 	"github.com/pawl-dev/pawl/internal/server/stevoraapi"
-	"github.com/pawl-dev/pawl/internal/temporal"
 	"github.com/pawl-dev/pawl/internal/virtual"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/web"
@@ -38,8 +36,8 @@ type machine struct {
 	journal        journal.Journal // nil: another process has it
 	clock          *virtual.Clock  // a stopped clock; nil if it is the wall clock
 	signals        chan os.Signal  // signals to stop, received once attempts are executed; nil: none are
-	metrics        *metrics.Metrics
-	gateway        *temporal.Gateway // the workflows of Temporal's SDKs
+	metrics        part.Metrics    // nil: nobody reads any, or this binary was built without them
+	gateway        part.Gateway    // the workflows of Temporal's SDKs; nil: this binary was built without them
 }
 
 // start opens the database and a daemon on it. With work set, attempts are executed; without, operations are applied
@@ -120,7 +118,7 @@ func (a *app) configOf(ctx context.Context, m *machine, work bool) (daemon.Confi
 	m.gateway = gatewayOf(a, m)
 	cfg := daemon.Config{
 		Journal: m.journal, Paths: m.place, Namespace: m.place.Namespace, Work: work,
-		Owner: fmt.Sprintf("pid %d", os.Getpid()), Plugins: []kind.Plugin{a.flows.Plugin(), m.gateway},
+		Owner: fmt.Sprintf("pid %d", os.Getpid()), Plugins: m.plugins(a.flows.Plugin()),
 		Read: a.readWorkflow,
 		Processes: worker.ExecConfig{
 			Secrets: secrets, Containers: a.containerProgram, Artifacts: artifacts,
@@ -163,13 +161,17 @@ func (a *app) observe(m *machine, cfg *daemon.Config) error {
 	if a.folder == nil {
 		return nil
 	}
-	if m.place.Namespace == "" {
-		a.metrics = metrics.New(buildVersion()) // the default namespace is opened first
+	switch {
+	case part.NewMetrics == nil:
+	case m.place.Namespace == "":
+		a.metrics = part.NewMetrics(buildVersion()) // the default namespace is opened first
 		m.metrics = a.metrics
-	} else {
+	default:
 		m.metrics = a.metrics.In(m.place.Namespace)
 	}
-	cfg.Metrics, cfg.Observer = m.metrics, m.metrics.Observer()
+	if m.metrics != nil {
+		cfg.Metrics, cfg.Observer = m.metrics, m.metrics.Observer()
+	}
 	if err := a.trace(); err != nil || a.tracer == nil {
 		return err
 	}

@@ -15,14 +15,13 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/part"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/daemon/database"
 	"github.com/pawl-dev/pawl/internal/daemon/folder"
 	"github.com/pawl-dev/pawl/internal/daemon/workflows"
-	"github.com/pawl-dev/pawl/internal/metrics"
 	"github.com/pawl-dev/pawl/internal/nearest"
-	"github.com/pawl-dev/pawl/internal/otlp"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -51,14 +50,14 @@ type app struct {
 	actor            string
 	reason           string
 
-	flows    workflows.Store  // flows read so far
-	folder   *folder.Folder   // the flows that a server starts by name; nil: this is no server
-	guard    *guarding        // the settings of pawl server; nil: this is another command
-	tracer   *otlp.Tracer     // a server's tracer; nil: the environment names no collector
-	metrics  *metrics.Metrics // metrics of a server, for its default namespace
-	given    []string         // flags of the command line
-	virtual  bool             // the clock of the runs is stopped until somebody moves it
-	temporal string           // where Temporal's protocol is spoken; empty: nowhere
+	flows    workflows.Store // flows read so far
+	folder   *folder.Folder  // the flows that a server starts by name; nil: this is no server
+	guard    *guarding       // the settings of pawl server; nil: this is another command
+	tracer   part.Tracer     // a server's tracer; nil: the environment names no collector
+	metrics  part.Metrics    // metrics of a server, for its default namespace
+	given    []string        // flags of the command line
+	virtual  bool            // the clock of the runs is stopped until somebody moves it
+	temporal string          // where Temporal's protocol is spoken; empty: nowhere
 	// webhookAllow has the addresses of private networks that the webhooks of pawl dev may reach.
 	webhookAllow []netip.Prefix
 

@@ -15,10 +15,10 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/part"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/artifact"
-	"github.com/pawl-dev/pawl/internal/artifact/s3"
 	"github.com/pawl-dev/pawl/internal/daemon"
 	"github.com/pawl-dev/pawl/internal/daemon/database"
 )
@@ -147,7 +147,10 @@ func downloadOne(
 // artifactStore returns where the steps of a database keep files. Nil: nowhere.
 func artifactStore(ctx context.Context, a *app, p database.Place) (*artifact.Store, error) {
 	if strings.HasPrefix(a.artifacts, "s3:") {
-		bucket, err := s3.Open(ctx, a.artifacts, p.Namespace)
+		if part.OpenBucket == nil {
+			return nil, usage("--artifacts: %w", part.Missing("S3"))
+		}
+		bucket, err := part.OpenBucket(ctx, a.artifacts, p.Namespace)
 		if err != nil {
 			return nil, usage("--artifacts: %w", err)
 		}

@@ -206,7 +206,7 @@ func (a serverVerbs) runServer(ctx context.Context, g *guarding) error {
 	if err := a.openNamespaces(ctx, m, g); err != nil {
 		return errors.Join(err, all.close(), m.Leave(ctx), m.close())
 	}
-	if g.certs != nil {
+	if g.certs != nil && m.metrics != nil {
 		m.metrics.ReadCertificate(g.certs.Left)
 	}
 	defer collector.GiveBack()()

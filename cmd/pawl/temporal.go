@@ -8,8 +8,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/part"
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/temporal"
+	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -25,8 +26,11 @@ func (a serverVerbs) addTemporal(flags *pflag.FlagSet) {
 }
 
 // gatewayOf returns the kind of the workflows of Temporal's SDKs. Each engine has the kind, so that such runs go on
-// while no server listens for their workers.
-func gatewayOf(a *app, m *machine) *temporal.Gateway {
+// while no server listens for their workers. It returns nil if this binary was built without it.
+func gatewayOf(a *app, m *machine) part.Gateway {
+	if part.NewGateway == nil {
+		return nil
+	}
 	clock := worker.Clock{Stands: a.virtual, Now: func() core.Time {
 		if m.clock != nil {
 			return m.clock.Now()
@@ -37,7 +41,7 @@ func gatewayOf(a *app, m *machine) *temporal.Gateway {
 	if a.guard != nil {
 		log = a.guard.log
 	}
-	return temporal.New(clock, log)
+	return part.NewGateway(clock, log)
 }
 
 // listeners are the listeners of a server.
@@ -68,6 +72,9 @@ func (a serverVerbs) besides(ctx context.Context, http net.Listener) (listeners,
 	if a.temporal == "" {
 		return listeners{http: http}, nil
 	}
+	if part.NewGateway == nil {
+		return listeners{}, errors.Join(http.Close(), usage("--%s: %w", temporalFlag, part.Missing("Temporal's protocol")))
+	}
 	if g := a.guard; g != nil && g.sharing.listen != "" {
 		return listeners{}, errors.Join(http.Close(), usage(
 			"--%s: the nodes of a cluster do not share the tasks of such workers yet", temporalFlag))
@@ -85,4 +92,12 @@ func (m *machine) serve(l listeners) {
 	if l.sdks != nil {
 		m.Listen(l.sdks, m.gateway.Frontend())
 	}
+}
+
+// plugins adds the gateway to the plugins of a machine's daemon, if this binary has it.
+func (m *machine) plugins(flows kind.Plugin) []kind.Plugin {
+	if m.gateway == nil {
+		return []kind.Plugin{flows}
+	}
+	return []kind.Plugin{flows, m.gateway}
 }

@@ -23,11 +23,22 @@ func Build(t testing.TB, packages ...string) string {
 // go.mod.
 func BuildIn(t testing.TB, folder string, packages ...string) string {
 	t.Helper()
+	return build(t, folder, "", packages)
+}
+
+// BuildSmall works as Build, with -tags small, into a folder of its own.
+func BuildSmall(t testing.TB, packages ...string) string {
+	t.Helper()
+	return build(t, ".", "small", packages)
+}
+
+func build(t testing.TB, folder, tags string, packages []string) string {
+	t.Helper()
 	top, err := module()
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin := filepath.Join(top, "bin")
+	bin := filepath.Join(top, "bin", tags)
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -37,10 +48,11 @@ func BuildIn(t testing.TB, folder string, packages ...string) string {
 		t.Fatal(err)
 	}
 	defer unlock()
-	args := []string{"build", "-buildvcs=false", "-o", bin + string(filepath.Separator)} // no commit changes them
-	build := exec.Command("go", append(args, packages...)...)
-	build.Dir, build.Env = filepath.Join(top, filepath.FromSlash(folder)), append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
+	// No commit changes them: -buildvcs=false.
+	args := []string{"build", "-buildvcs=false", "-tags", tags, "-o", bin + string(filepath.Separator)}
+	cmd := exec.Command("go", append(args, packages...)...)
+	cmd.Dir, cmd.Env = filepath.Join(top, filepath.FromSlash(folder)), append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build %s: %v\n%s", packages, err, out)
 	}
 	return bin

@@ -16,7 +16,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/journal/memory"
-	"github.com/pawl-dev/pawl/internal/journal/postgres"
 	"github.com/pawl-dev/pawl/internal/journal/sqlite"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
@@ -120,7 +119,7 @@ func (p Place) folder(name string) string {
 		}
 		return filepath.Join(dir, name)
 	}
-	key, err := postgres.Key(p.Server) // a namespace has another schema
+	key, err := server.Key(p.Server) // a namespace has another schema
 	if err != nil {
 		return "" // such an address is refused before anything is logged
 	}
@@ -130,7 +129,7 @@ func (p Place) folder(name string) string {
 // Identity returns a text that distinguishes the database from others, without a password.
 func (p Place) Identity() string {
 	if p.Server != "" {
-		if key, err := postgres.Key(p.Server); err == nil {
+		if key, err := server.Key(p.Server); err == nil {
 			return "postgres " + key
 		}
 		return p.Name()
@@ -169,7 +168,7 @@ func (p Place) Owner() string {
 // OpenReadOnly opens the database for reading, also while another process holds it.
 func (p Place) OpenReadOnly(ctx context.Context) (journal.Journal, error) {
 	if p.Server != "" {
-		return postgres.OpenReadOnly(ctx, p.Server)
+		return server.OpenReadOnly(ctx, p.Server)
 	}
 	return sqlite.OpenReadOnly(p.Path)
 }
@@ -180,7 +179,7 @@ func (p Place) Open(ctx context.Context) (journal.Journal, error) {
 	case p.Memory:
 		return memory.New(), nil
 	case p.Server != "":
-		return postgres.Open(ctx, p.Server)
+		return server.Open(ctx, p.Server)
 	}
 	if err := os.MkdirAll(filepath.Dir(p.Path), 0o700); err != nil {
 		return nil, fmt.Errorf("create the database's directory: %w; name another one with --database sqlite:PATH", err)
