@@ -50,8 +50,8 @@ func configure(cmd *cobra.Command) error {
 		switch {
 		case !isSetting(f):
 			if value != "" && isMeant(cmd.Root(), f) {
-				failed = fmt.Errorf("the environment variable %s is set, and --%s counts only on the command line: write "+
-					"--%s there, or unset the variable", name, f.Name, f.Name)
+				failed = fmt.Errorf("the environment variable %s is set, but --%s counts only on the command line: "+
+					"write --%s there, or unset the variable", name, f.Name, f.Name)
 			}
 		case value != "":
 			if err := cmd.Flags().Set(f.Name, value); err != nil {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"time"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/part"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
@@ -177,6 +178,35 @@ func (a *app) observe(m *machine, cfg *daemon.Config) error {
 	}
 	cfg.Observer, cfg.Processes.Trace = a.tracer.Observer(cfg.Observer), a.tracer.Parent
 	return nil
+}
+
+// sendWithin is how long a server that ends may take to send its last spans.
+const sendWithin = 2 * time.Second
+
+// trace makes a server send spans, if the environment names a collector. Its namespaces share the tracer.
+func (a *app) trace() error {
+	if a.tracer != nil {
+		return nil
+	}
+	log := slog.New(slog.NewTextHandler(a.Err, nil))
+	if a.guard != nil {
+		log = a.guard.log
+	}
+	var err error
+	if a.tracer, err = part.OpenTracer(context.Background(), buildVersion(), log); err != nil {
+		return usage("%v", err)
+	}
+	return nil
+}
+
+// closeTracer sends the remaining spans. What cannot be sent is logged.
+func (a *app) closeTracer() {
+	if a.tracer == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), sendWithin)
+	defer cancel()
+	_ = a.tracer.Close(ctx)
 }
 
 // tellSchedule reports what happens to the schedule of a served flow.

@@ -147,9 +147,6 @@ func downloadOne(
 // artifactStore returns where the steps of a database keep files. Nil: nowhere.
 func artifactStore(ctx context.Context, a *app, p database.Place) (*artifact.Store, error) {
 	if strings.HasPrefix(a.artifacts, "s3:") {
-		if part.OpenBucket == nil {
-			return nil, usage("--artifacts: %w", part.Missing("S3"))
-		}
 		bucket, err := part.OpenBucket(ctx, a.artifacts, p.Namespace)
 		if err != nil {
 			return nil, usage("--artifacts: %w", err)

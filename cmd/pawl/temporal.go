@@ -73,7 +73,8 @@ func (a serverVerbs) besides(ctx context.Context, http net.Listener) (listeners,
 		return listeners{http: http}, nil
 	}
 	if part.NewGateway == nil {
-		return listeners{}, errors.Join(http.Close(), usage("--%s: %w", temporalFlag, part.Missing("Temporal's protocol")))
+		missing := part.Missing("Temporal's protocol")
+		return listeners{}, errors.Join(http.Close(), usage("--%s: %w", temporalFlag, missing))
 	}
 	if g := a.guard; g != nil && g.sharing.listen != "" {
 		return listeners{}, errors.Join(http.Close(), usage(

@@ -23,7 +23,7 @@ func TestFirstPagesAreShort(t *testing.T) {
 // TestFirstCommands checks that the first command of README does the main job, the second one runs the tests.
 func TestFirstCommands(t *testing.T) {
 	_, block, _ := strings.Cut(page(t, "README.md"), "```sh\n")
-	want := "go run ./cmd/pawl run examples/backup/flow.yaml\nmake test\n```"
+	want := "go run -tags small ./cmd/pawl run examples/backup/flow.yaml\nmake test\n```"
 	if !strings.HasPrefix(block, want) {
 		t.Errorf("README.md begins with other commands than %q", want)
 	}

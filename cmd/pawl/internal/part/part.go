@@ -1,12 +1,13 @@
-// Package part has the parts that the binary can be built without, by -tags small: they are more than a third of what the
-// compiler has to do, and a flow on one machine needs none of them. A part is a file here. make weight tells what each
-// costs. PostgreSQL is one, too: its file registers with internal/daemon/database.
+// Package part has the parts that the binary can be built without, by -tags small. They are a third of what is compiled,
+// and a flow on one machine needs none of them. A part is a file here. make weight tells what each costs. PostgreSQL is
+// one, too: its file registers with internal/daemon/database.
 package part
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/artifact"
@@ -17,13 +18,22 @@ import (
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
-// These make a part. They are nil if the binary was built without it.
+// These make a part. A binary that was built without it has no gateway and no metrics, and refuses the others.
 var (
 	NewGateway func(worker.Clock, *slog.Logger) Gateway
-	OpenBucket func(ctx context.Context, address, namespace string) (artifact.Bucket, error)
 	NewMetrics func(version string) Metrics
+	OpenBucket = func(_ context.Context, address, namespace string) (artifact.Bucket, error) {
+		return nil, Missing("S3")
+	}
 	// OpenTracer returns nil if the environment names no collector.
-	OpenTracer func(ctx context.Context, version string, log *slog.Logger) (Tracer, error)
+	OpenTracer = func(_ context.Context, version string, _ *slog.Logger) (Tracer, error) {
+		for _, variable := range []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"} {
+			if os.Getenv(variable) != "" {
+				return nil, fmt.Errorf("%s: %w", variable, Missing("OpenTelemetry"))
+			}
+		}
+		return nil, nil
+	}
 )
 
 // Gateway is the kind of the workflows of Temporal's SDKs, and the protocol that their programs speak.
