@@ -26,7 +26,7 @@ const devAddress = "127.0.0.1:7295"
 
 func (a serverVerbs) devCommand() *cobra.Command {
 	var listen string
-	var allow []string
+	var reaching reaching
 	cmd := &cobra.Command{
 		Use: "dev [FOLDER]", Short: "Serve the HTTP API on this machine, on the embedded database",
 		Args: cobra.MaximumNArgs(1),
@@ -45,7 +45,7 @@ listens on loopback addresses only, and refuses what a web page of another site 
 			if err != nil {
 				return err
 			}
-			if a.webhookAllow, err = allowedAddresses(allow); err != nil {
+			if err = reaching.read(a.app); err != nil {
 				return err
 			}
 			return a.dev(cmd.Context(), listen)
@@ -53,8 +53,7 @@ listens on loopback addresses only, and refuses what a web page of another site 
 	}
 	settings(cmd.Flags(), func(flags *pflag.FlagSet) {
 		flags.StringVar(&listen, "listen", devAddress, "loopback address and port to listen on")
-		flags.StringSliceVar(&allow, "webhook-allow", nil,
-			"private, loopback and link-local addresses that webhooks may reach, such as 127.0.0.1,10.1.0.0/16")
+		reaching.add(flags)
 	})
 	a.addTemporal(cmd.Flags())
 	cmd.Flags().BoolVar(&a.virtual, "virtual-time", false,

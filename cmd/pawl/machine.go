@@ -122,7 +122,7 @@ func (a *app) configOf(ctx context.Context, m *machine, work bool) (daemon.Confi
 		Owner: fmt.Sprintf("pid %d", os.Getpid()), Plugins: m.plugins(a.flows.Plugin()),
 		Read: a.readWorkflow,
 		Processes: worker.ExecConfig{
-			Secrets: secrets, Containers: a.containerProgram, Artifacts: artifacts,
+			Secrets: secrets, Containers: a.containerProgram, Artifacts: artifacts, Reach: a.reach,
 		}, Slots: a.processes(),
 		Bodies: a.folder != nil,
 		Flows:  a.flowsOf(m), Webhooks: daemon.Webhooks{Send: a.folder != nil, Allow: a.webhookAllow},
@@ -150,6 +150,9 @@ func (a *app) configOf(ctx context.Context, m *machine, work bool) (daemon.Confi
 	if a.guard != nil {
 		cfg.Guarded, cfg.Limits, cfg.Log, cfg.Processes.Log = true, a.guard.limits(), a.guard.log, a.guard.log
 		cfg.Cluster = a.guard.sharing.in(m.place.Namespace)
+		if m.place.Namespace == "" && a.guard.connections != nil {
+			cfg.Connections = a.guard.connections
+		}
 		if s := a.guard.signing; s.issuer != nil && m.place.Namespace == "" { // it admits callers of all namespaces
 			cfg.Issuer, cfg.SessionFor = s.issuer, s.keep
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/daemon/folder"
 	"github.com/pawl-dev/pawl/internal/daemon/workflows"
 	"github.com/pawl-dev/pawl/internal/nearest"
+	"github.com/pawl-dev/pawl/internal/reach"
 	"github.com/pawl-dev/pawl/internal/worker"
 )
 
@@ -58,8 +59,10 @@ type app struct {
 	given    []string        // flags of the command line
 	virtual  bool            // the clock of the runs is stopped until somebody moves it
 	temporal string          // where Temporal's protocol is spoken; empty: nowhere
-	// webhookAllow has the addresses of private networks that the webhooks of pawl dev may reach.
+	// webhookAllow has the addresses of private networks that webhooks may reach, reach decides about those of http
+	// steps; nil: all are reached.
 	webhookAllow []netip.Prefix
+	reach        *reach.Policy
 
 	clock  func(ctx context.Context) (at api.Time, stands bool) // the server's or database's; nil: not opened
 	joined bool                                                 // start found another process that has the engine

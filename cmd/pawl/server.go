@@ -27,26 +27,28 @@ import (
 
 // guarding is what pawl server has in addition to pawl dev: it asks for tokens, and writes a log.
 type guarding struct {
-	cmd          *cobra.Command
-	given        []string // flags of the command line, which no file changes
-	listen       string
-	cert, key    string
-	insecure     bool
-	bounds       bounds
-	level        string
-	pprof        string
-	stopWithin   string
-	drainWithin  string
-	webhookAllow []string
-	namespaces   []string
-	sharing      sharing
-	signing      signing
+	cmd         *cobra.Command
+	given       []string // flags of the command line, which no file changes
+	listen      string
+	cert, key   string
+	insecure    bool
+	bounds      bounds
+	level       string
+	pprof       string
+	stopWithin  string
+	drainWithin string
+	reaching    reaching
+	namespaces  []string
+	sharing     sharing
+	signing     signing
 
 	log      *slog.Logger
 	logLevel slog.LevelVar
 	settings map[string][]string // the settings of the configuration file, as last read
 	certs    *listen.Certificate // nil: without TLS
-	opened   []database.Place    // the databases of namespaces that are open
+	// connections are those of the server's address.
+	connections *listen.Connections
+	opened      []database.Place // the databases of namespaces that are open
 }
 
 // ending returns how long the server takes its time when it stops.
@@ -67,6 +69,7 @@ type bounds struct {
 	bodies      int // MiB
 	queued      int
 	connections int
+	each        int // those of one address
 }
 
 // add adds the flags.
@@ -78,7 +81,9 @@ func (b *bounds) add(flags *pflag.FlagSet) {
 	flags.IntVar(&b.queued, "queued", 200_000,
 		"attempts of a namespace that wait for a worker; while there are more, no run is started; 0: no limit")
 	flags.IntVar(&b.connections, "connections", 0,
-		"connections at once; others wait (default: what the limit of file descriptors leaves beside the work)")
+		"connections at once; more close idle ones (default 4096, or what file descriptors leave beside the work)")
+	flags.IntVar(&b.each, "connections-each", 0,
+		"connections of one address at once (default: three quarters of all, 64 at least)")
 }
 
 func (b bounds) limits() server.Limits {
@@ -135,8 +140,7 @@ func (g *guarding) add(flags *pflag.FlagSet) {
 	amountVar(flags, &g.stopWithin, "stop-within", "10s", "how long requests may take to be answered when it stops")
 	amountVar(flags, &g.drainWithin, "drain-within", "5s",
 		"how long /readyz is 503 and all else is answered, before it stops, so that no more callers are sent to it")
-	flags.StringSliceVar(&g.webhookAllow, "webhook-allow", nil,
-		"private, loopback and link-local addresses that webhooks may reach, such as 127.0.0.1,10.1.0.0/16")
+	g.reaching.add(flags)
 	flags.StringSliceVar(&g.namespaces, namespacesFlag, nil,
 		"namespaces beside default: NAME, whose database lies beside the server's, or NAME=DATABASE")
 	flags.StringVar(&g.sharing.listen, clusterListenFlag, "",
@@ -168,7 +172,7 @@ func (a serverVerbs) runServer(ctx context.Context, g *guarding) error {
 		return err
 	}
 	g.log = slog.New(slog.NewJSONHandler(a.Err, &slog.HandlerOptions{Level: &g.logLevel}))
-	if a.webhookAllow, err = allowedAddresses(g.webhookAllow); err != nil {
+	if err = g.reaching.read(a.app); err != nil {
 		return err
 	}
 	if g.settings, err = g.readSettings(); err != nil {
@@ -206,8 +210,11 @@ func (a serverVerbs) runServer(ctx context.Context, g *guarding) error {
 	if err := a.openNamespaces(ctx, m, g); err != nil {
 		return errors.Join(err, all.close(), m.Leave(ctx), m.close())
 	}
-	if g.certs != nil && m.metrics != nil {
-		m.metrics.ReadCertificate(g.certs.Left)
+	if m.metrics != nil {
+		m.metrics.ReadConnections(g.connections.Open, g.connections.Ended)
+		if g.certs != nil {
+			m.metrics.ReadCertificate(g.certs.Left)
+		}
 	}
 	defer collector.GiveBack()()
 	m.serve(all)
@@ -241,7 +248,10 @@ func (g *guarding) open(ctx context.Context, processes int) (net.Listener, error
 	if err != nil {
 		return nil, inUse("listen", g.listen, err)
 	}
-	l = listen.Bounded(l, processes, g.bounds.connections)
+	g.connections = listen.NewConnections(listen.Bounds{
+		Processes: processes, Most: g.bounds.connections, Each: g.bounds.each, Log: g.log,
+	})
+	l = g.connections.Over(l)
 	if g.certs == nil {
 		return listen.Strict(l), nil
 	}
@@ -372,7 +382,8 @@ const leastBodies = 16
 // check refuses limits that make no sense.
 func (b bounds) check() error {
 	for name, n := range map[string]int{
-		"rate": b.rate, "waits": b.waits, "all-waits": b.allWaits, "queued": b.queued, "connections": b.connections,
+		"rate": b.rate, "waits": b.waits, "all-waits": b.allWaits, "queued": b.queued,
+		"connections": b.connections, "connections-each": b.each,
 	} {
 		if n < 0 {
 			return usage("--%s %d: write a number, or 0 for no limit", name, n)

@@ -10,12 +10,14 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/decode"
+	"github.com/pawl-dev/pawl/internal/reach"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -369,8 +371,44 @@ so that receivers can change theirs meanwhile.`,
 	return cmd
 }
 
-// allowedAddresses reads what --webhook-allow names.
-func allowedAddresses(texts []string) ([]netip.Prefix, error) {
+// reaching are the settings of which addresses a server connects to for others.
+type reaching struct{ webhookAllow, httpAllow, httpDeny []string }
+
+// add adds the flags.
+func (r *reaching) add(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&r.webhookAllow, "webhook-allow", nil,
+		"private, loopback and link-local addresses that webhooks may reach, such as 127.0.0.1,10.1.0.0/16")
+	flags.StringSliceVar(&r.httpAllow, httpAllowFlag, nil,
+		"addresses that http steps may reach although they are link-local or denied, such as 169.254.170.2")
+	flags.StringSliceVar(&r.httpDeny, "http-deny", nil,
+		"addresses that http steps may not reach, such as 10.0.0.0/8,127.0.0.0/8")
+}
+
+const httpAllowFlag = "http-allow"
+
+// read makes the policies of the settings.
+func (r *reaching) read(a *app) error {
+	var allowed, denied []netip.Prefix
+	var err error
+	for _, s := range []struct {
+		flag  string
+		texts []string
+		into  *[]netip.Prefix
+	}{
+		{"webhook-allow", r.webhookAllow, &a.webhookAllow},
+		{httpAllowFlag, r.httpAllow, &allowed},
+		{"http-deny", r.httpDeny, &denied},
+	} {
+		if *s.into, err = prefixes(s.flag, s.texts); err != nil {
+			return err
+		}
+	}
+	a.reach = reach.Inside(httpAllowFlag, allowed, denied)
+	return nil
+}
+
+// prefixes reads the addresses and networks that a flag names.
+func prefixes(flag string, texts []string) ([]netip.Prefix, error) {
 	var all []netip.Prefix
 	for _, text := range texts {
 		p, err := netip.ParsePrefix(text)
@@ -378,8 +416,8 @@ func allowedAddresses(texts []string) ([]netip.Prefix, error) {
 			p, err = netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()), nil
 		}
 		if err != nil {
-			return nil, usage("--webhook-allow %q is neither an address nor a network; "+
-				"write it as 10.1.0.0/16 or 127.0.0.1", text)
+			return nil, usage("--%s %q is neither an address nor a network; write it as 10.1.0.0/16 or 127.0.0.1",
+				flag, text)
 		}
 		all = append(all, p)
 	}

@@ -58,11 +58,13 @@ type Config struct {
 	Guarded    bool           // callers from the network need a token
 	Allow      func(r *http.Request) bool
 	Limits     server.Limits
-	Metrics    Metrics  // nil if nobody reads any
-	Webhooks   Webhooks // how messages are sent
-	Cluster    *Cluster // nil: this process has all partitions
-	Version    string
-	Routes     func(r server.Routes, svc api.Service, flows server.Flows) // further requests; nil if there is none
+	// Connections count the connections of the listeners. nil: nobody does.
+	Connections server.Connections
+	Metrics     Metrics  // nil if nobody reads any
+	Webhooks    Webhooks // how messages are sent
+	Cluster     *Cluster // nil: this process has all partitions
+	Version     string
+	Routes      func(r server.Routes, svc api.Service, flows server.Flows) // further requests; nil if there is none
 
 	Log *slog.Logger // nil if nothing is logged
 	// NoSocket is called with the reason why other processes cannot work with the database through this one.

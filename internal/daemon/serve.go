@@ -119,7 +119,8 @@ func (d *Daemon) serverConfig() server.Config {
 	c := server.Config{
 		Service: d.svc, Policies: cases.Lab{}, Version: d.cfg.Version, Namespace: d.cfg.Namespace,
 		Guarded: d.cfg.Guarded, Allow: d.cfg.Allow, Limits: d.cfg.Limits, Log: d.cfg.Log,
-		Damaged: func(err error) bool { return errors.Is(err, journal.ErrCorrupt) },
+		Connections: d.cfg.Connections,
+		Damaged:     func(err error) bool { return errors.Is(err, journal.ErrCorrupt) },
 	}
 	if d.engine != nil {
 		c.Engine = d.failing

@@ -41,6 +41,17 @@ func (m *Metrics) ReadCluster(total int, owned func() int, moves func() int64) {
 	}, func() float64 { return float64(moves()) }))
 }
 
+// ReadConnections lets the metrics ask how many connections are open, and how many were closed because there were too
+// many.
+func (m *Metrics) ReadConnections(open func() int, ended func() int64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "pawl_connections", Help: "Open connections of the server's addresses.",
+	}, func() float64 { return float64(open()) }))
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "pawl_connections_closed_total", Help: "Connections that were closed because there were too many.",
+	}, func() float64 { return float64(ended()) }))
+}
+
 // ReadCertificate lets the metrics ask when the certificate of the server expires.
 func (m *Metrics) ReadCertificate(left func() time.Duration) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -34,10 +34,7 @@ func (s *Server) handler() http.Handler {
 		}(time.Now())
 		defer s.recovered(out, r)
 		header := w.Header()
-		header.Set(idHeader, id)
-		header.Set("X-Content-Type-Options", "nosniff")
-		header.Set("Cache-Control", "no-store")
-		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		setAlways(header, id)
 		if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
 			// A proxy before the server that takes the length from another header than the server would take the rest
 			// of the body for the next request, or the other way round. So there is no next request on this connection.
@@ -52,6 +49,10 @@ func (s *Server) handler() http.Handler {
 		}
 		var route http.Handler
 		route, pattern = s.mux.Handler(r)
+		if p := refuseFull(r, header); p != nil {
+			answer(out, p)
+			return
+		}
 		var p *httpapi.Problem
 		if r, p = s.admit(r, pattern); p == nil {
 			in, p = s.inNamespace(r, pattern)
@@ -89,6 +90,14 @@ func (s *Server) handler() http.Handler {
 	}))
 }
 
+// setAlways sets the headers that every answer has.
+func setAlways(header http.Header, id string) {
+	header.Set(idHeader, id)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Cache-Control", "no-store")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
 // counted counts a request that was answered.
 func (s *Server) counted(r *http.Request, pattern string, status int, took time.Duration) {
 	if s.cfg.Metrics == nil {
@@ -112,6 +121,25 @@ func (s *Server) refuse(foreign *http.CrossOriginProtection, r *http.Request) *h
 			"a web page of another origin may not use this server: "+err.Error())
 	}
 	return nil
+}
+
+// onlyProbesKey is the key of whether the connection of a request may only ask how the server is.
+type onlyProbesKey struct{}
+
+// refuseFull returns why a request is not answered whose connection was let in although connections are full. Nothing
+// follows on that connection.
+func refuseFull(r *http.Request, header http.Header) *httpapi.Problem {
+	if only, _ := r.Context().Value(onlyProbesKey{}).(bool); !only {
+		return nil
+	}
+	header.Set("Connection", "close")
+	if r.URL.Path == "/livez" || r.URL.Path == "/readyz" {
+		return nil
+	}
+	return httpapi.ProblemOf(&api.Error{
+		Code: api.CodeLimited, Message: "the server has as many connections as it may have",
+		Hint: "ask again in a moment; pawl server --connections bounds them, and its log names who has most",
+	})
 }
 
 // isLoopback reports whether a host, with or without a port, is this machine under a name that nobody else can own.

@@ -88,9 +88,19 @@ type Config struct {
 	Routes func(routes Routes, service api.Service)
 	// Metrics counts requests, and is served at /metrics. nil: nothing is counted.
 	Metrics Metrics
+	// Connections count the connections of the listeners, which are theirs. nil: nobody counts them.
+	Connections Connections
 	// MaxBody bounds the body of a request with many reports or decisions, in bytes. Those of other routes have bounds
 	// of their own, which it lowers at most. Default: 8 MiB.
 	MaxBody int64
+}
+
+// Connections count the connections of listeners, and bound them.
+type Connections interface {
+	// State notes the state of a connection.
+	State(net.Conn, http.ConnState)
+	// OnlyProbes reports whether a connection may only ask whether the server is alive and ready.
+	OnlyProbes(net.Conn) bool
 }
 
 // Metrics counts requests, and answers what reads the metrics.
@@ -105,8 +115,8 @@ type Metrics interface {
 // The limits on the size and time of requests.
 const (
 	defaultMaxBody = 8 << 20
-	thrownAway     = 7 // a too large body is read and dropped up to this multiple of MaxBody
-	maxHeader      = 64 << 10
+	thrownAway     = 7                // a too large body is read and dropped up to this multiple of MaxBody
+	maxHeader      = 16 << 10         // nothing is known of the caller yet
 	headerWithin   = 10 * time.Second // a request's header arrives
 	bodyWithin     = 30 * time.Second // and its body
 	writeWithin    = 30 * time.Second // each part of an answer is taken
@@ -157,6 +167,12 @@ func New(cfg Config) *Server {
 	s.http = &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn),
+	}
+	if c := cfg.Connections; c != nil {
+		s.http.ConnState = c.State
+		s.http.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+			return context.WithValue(ctx, onlyProbesKey{}, c.OnlyProbes(conn))
+		}
 	}
 	return s
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/judge"
+	"github.com/pawl-dev/pawl/internal/reach"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/internal/worker/web"
 	"github.com/pawl-dev/pawl/policy"
@@ -180,7 +181,7 @@ const longestAsked = 24 * time.Hour
 
 // connectionFailure explains why there was no answer.
 func connectionFailure(ctx context.Context, limit *policy.Limit, err error) *policy.Failure {
-	var refused *addressError
+	var refused *reach.RefusedError
 	var dns *net.DNSError
 	var outer *url.Error
 	f := &policy.Failure{Kind: policy.KindError, Type: "connection"}

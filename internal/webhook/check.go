@@ -62,7 +62,7 @@ func (d *Dispatcher) checkURL(text string) error {
 		addr, err = netip.MustParseAddr("127.0.0.1"), nil
 	}
 	if err == nil {
-		err = d.guard.check(addr)
+		err = d.guard.Check(addr)
 	} else {
 		err = nil
 	}

@@ -11,5 +11,5 @@
 //	sender.go    the loop that sends what is due, in order for each run
 //	attempt.go   one request, and what follows from its answer
 //	sign.go      secrets and signatures, as Standard Webhooks has them
-//	guard.go     which addresses nothing is sent to
+//	guard.go     how messages are sent
 package webhook

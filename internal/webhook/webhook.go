@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/reach"
 	"github.com/pawl-dev/pawl/internal/service"
 )
 
@@ -64,7 +65,7 @@ const (
 // Locks are taken in this order: adding, change, mu.
 type Dispatcher struct {
 	cfg    Config
-	guard  *guard
+	guard  *reach.Policy
 	client *http.Client
 
 	adding sync.Mutex // held while a webhook is added or removed, since the first and the last one change the feed
@@ -97,11 +98,11 @@ func New(ctx context.Context, cfg Config) (*Dispatcher, error) {
 		cfg.MostPending = 100_000
 	}
 	d := &Dispatcher{
-		cfg: cfg, guard: &guard{cfg.Allow}, targets: map[string]*target{}, wake: make(chan struct{}, 1),
-		results: make(chan *result, inFlight),
+		cfg: cfg, guard: reach.Public("webhook-allow", cfg.Allow), targets: map[string]*target{},
+		wake: make(chan struct{}, 1), results: make(chan *result, inFlight),
 	}
 	if cfg.Transport == nil {
-		cfg.Transport = d.guard.transport()
+		cfg.Transport = transport(d.guard)
 	}
 	d.client = &http.Client{
 		Transport: cfg.Transport,

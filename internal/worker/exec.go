@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/artifact"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/reach"
 	"github.com/pawl-dev/pawl/internal/secret"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -45,6 +46,9 @@ type ExecConfig struct {
 
 	// Artifacts keeps files of attempts. Default: none are kept.
 	Artifacts *artifact.Store
+
+	// Reach decides which addresses the requests of steps may go to. nil: all.
+	Reach *reach.Policy
 
 	// Log receives messages about the worker itself. Defaults to discarding them.
 	Log *slog.Logger

@@ -22,7 +22,7 @@ const (
 )
 
 const (
-	longestLine = 80 << 10 // a line of a header; net/http refuses shorter ones
+	longestLine = 24 << 10 // a line of a header; net/http refuses shorter ones
 	longestSize = 4 << 10  // the line before a chunk
 )
 

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/reach"
 	"github.com/pawl-dev/pawl/internal/secret"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
@@ -217,6 +218,8 @@ func requestFailure(ctx context.Context, req *http.Request, err error) *policy.F
 		return worker.Stopped(ctx)
 	case notDialled(err) && worker.IsShortage(err):
 		return worker.Short(ctx, worker.ShortagePause, err)
+	case errors.As(err, new(*reach.RefusedError)):
+		f.Kind, f.Type = policy.KindFailed, "address_refused"
 	case errors.Is(err, errRedirects), errors.Is(err, errTakesSecret):
 		f.Kind, f.Type = policy.KindFailed, "redirect"
 	case strings.Contains(cause.Error(), "unsupported protocol scheme"),

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/reach"
 	"github.com/pawl-dev/pawl/internal/secret"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
@@ -26,6 +27,8 @@ type HTTPConfig struct {
 	// Transport makes the requests. Defaults to a new one with the settings of net/http, which reads proxies from the
 	// environment.
 	Transport http.RoundTripper
+	// Reach decides which addresses requests may go to, if there is no Transport. nil: all.
+	Reach *reach.Policy
 	// Secrets finds the secrets of payloads, and removes them from the answers of servers. Default: there are none.
 	Secrets *secret.Store
 	// Trace returns the W3C traceparent of an attempt. Default: the trace of the run's headers.
@@ -71,12 +74,14 @@ type HTTPPayload struct {
 // A status that is not expected is a failure of type status with that code. Its kind is error for 5xx, 408 and 429,
 // which may go away, and failed for others. A Retry-After header sets the failure's RetryAfter. A connection that
 // cannot be made or breaks is a failure of kind error and type connection. A body of more than 1 MiB is a failure of
-// kind failed and type too_large. Up to 10 redirects are followed.
+// kind failed and type too_large. Up to 10 redirects are followed. An address that Reach refuses is a failure of kind
+// failed and type address_refused.
 //
 // The response's headers, and each part of its body that arrives, are signs of life.
 type HTTP struct {
 	client    *http.Client
 	transport http.RoundTripper
+	reach     *reach.Policy
 	secrets   *secret.Store
 	trace     func(core.Task) string
 }
@@ -103,10 +108,13 @@ func NewHTTP(cfg HTTPConfig) *HTTP {
 		// Flows call few hosts, and call them often. There are no more idle connections than there were requests at
 		// once, which the pool's slots bound, and they are closed after a while.
 		own.MaxIdleConns, own.MaxIdleConnsPerHost = 0, math.MaxInt
+		if cfg.Reach != nil {
+			own.DialContext = cfg.Reach.Dialer().DialContext
+		}
 		transport = own
 	}
 	return &HTTP{
-		transport: transport, secrets: cfg.Secrets, trace: cfg.Trace,
+		transport: transport, reach: cfg.Reach, secrets: cfg.Secrets, trace: cfg.Trace,
 		client: &http.Client{Transport: transport},
 	}
 }
@@ -178,7 +186,15 @@ func (h *HTTP) send(
 	}
 	h.setAttemptHeaders(ctx, req, t)
 	client := *h.client
-	client.CheckRedirect = p.redirected
+	client.CheckRedirect = func(to *http.Request, via []*http.Request) error {
+		if err := h.reach.CheckURL(to.URL); err != nil {
+			return err
+		}
+		return p.redirected(to, via)
+	}
+	if err := h.reach.CheckURL(req.URL); err != nil {
+		return worker.Result{Failure: requestFailure(ctx, req, err)}
+	}
 	resp, err := client.Do(req)
 	if err != nil {
 		return worker.Result{Failure: requestFailure(ctx, req, err)}

@@ -1,6 +1,6 @@
-// Package part has the parts that the binary can be built without, by -tags small. They are a third of what is compiled,
-// and a flow on one machine needs none of them. A part is a file here. make weight tells what each costs. PostgreSQL is
-// one, too: its file registers with internal/daemon/database.
+// Package part has the parts that the binary can be built without, by -tags small. They are a third of the compiler's
+// work, and a flow on one machine needs none of them. A part is a file here. make weight tells what each costs.
+// PostgreSQL is one, too: its file registers with internal/daemon/database.
 package part
 
 import (
@@ -48,6 +48,7 @@ type Metrics interface {
 	In(namespace string) Metrics
 	Observer() engine.Observer
 	ReadCertificate(left func() time.Duration)
+	ReadConnections(open func() int, ended func() int64)
 }
 
 // Tracer sends spans.
