@@ -199,7 +199,6 @@ func (d *Dispatcher) find(name string) (*target, error) {
 	}
 }
 
-// AddWebhook implements api.Webhooks.
 func (d *Dispatcher) AddWebhook(ctx context.Context, r api.WebhookRequest) (api.Webhook, error) {
 	h := &hook{Webhook: api.Webhook{
 		Name: r.Name, URL: r.URL, Events: r.Events, Workflows: r.Workflows, Labels: r.Labels,
@@ -331,7 +330,6 @@ func (d *Dispatcher) current(t *target) bool {
 	return d.targets[t.hook.Name] == t
 }
 
-// Webhooks implements api.Webhooks.
 func (d *Dispatcher) Webhooks(ctx context.Context) ([]api.Webhook, error) {
 	d.mu.Lock()
 	names := slices.Sorted(maps.Keys(d.targets))
@@ -363,7 +361,6 @@ func (d *Dispatcher) Counts() []api.WebhookCounts {
 	return out
 }
 
-// Webhook implements api.Webhooks.
 func (d *Dispatcher) Webhook(ctx context.Context, name string) (api.Webhook, error) {
 	t, err := d.find(name)
 	if err != nil {
@@ -394,7 +391,6 @@ func (d *Dispatcher) edit(ctx context.Context, name string, fn func(h *hook) err
 	return err
 }
 
-// ChangeWebhook implements api.Webhooks.
 func (d *Dispatcher) ChangeWebhook(ctx context.Context, name string, c api.WebhookChange) (api.Webhook, error) {
 	err := d.edit(ctx, name, func(h *hook) error {
 		if c.URL != "" {
@@ -436,7 +432,6 @@ func (d *Dispatcher) ChangeWebhook(ctx context.Context, name string, c api.Webho
 	return d.Webhook(ctx, name)
 }
 
-// RotateSecret implements api.Webhooks.
 func (d *Dispatcher) RotateSecret(ctx context.Context, name string, r api.Rotation) (api.Webhook, error) {
 	text, overlap := r.Secret, defaultOverlap
 	if text == "" {
