@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/given"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/core"
@@ -68,14 +69,27 @@ func (a *app) roots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
+// terminalOf returns where this command was given.
+func terminalOf(a *app) given.Terminal {
+	return given.Terminal{Secrets: a.secrets, Allowed: a.envAllow, Given: a.given, Tell: a.Err}
+}
+
 // through returns a machine whose work another process does. That one carries the families on if it has let them rest.
 func (a *app) through(ctx context.Context, m *machine, work bool, carried []core.RunID) (*machine, error) {
 	a.joined = true
 	if !work {
 		return m, nil
 	}
+	own := terminalOf(a)
+	introduced := own.Refuse("the server")
+	if a.server == "" {
+		introduced = own.Introduce(ctx, m.remote, carried)
+	}
+	if introduced != nil {
+		return nil, errors.Join(introduced, m.close())
+	}
 	for _, top := range carried {
-		if err := m.carry(ctx, top.String()); err != nil {
+		if err := m.carry(ctx, top.String(), false); err != nil {
 			return nil, errors.Join(err, m.close())
 		}
 	}

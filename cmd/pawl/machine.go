@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
+	"github.com/pawl-dev/pawl/internal/caller"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/daemon"
 	"github.com/pawl-dev/pawl/internal/daemon/database"
@@ -131,6 +132,13 @@ func (a *app) configOf(ctx context.Context, m *machine, work bool) (daemon.Confi
 		}, Held: func(ctx context.Context, err *journal.HeldError) error {
 			return whileHeld(ctx, m.journal, err, a.Err)
 		},
+	}
+	if a.folder == nil { // a server's steps get what the server has
+		own, err := caller.Own(secrets)
+		if err != nil {
+			return cfg, err
+		}
+		cfg.Callers = caller.NewRegister(own)
 	}
 	if a.folder != nil {
 		cfg.Compiled, cfg.Scheduled = scheduled.Reader(&a.flows.Flows), a.tellSchedule
@@ -257,12 +265,13 @@ func (a *app) webhookLog() *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.Err, nil))
 }
 
-// carry makes a machine carry a run on, with its family.
-func (m *machine) carry(ctx context.Context, run string) error {
+// carry makes a machine carry a run on, with its family: for this command, or with keep for whoever it is carried on
+// for already.
+func (m *machine) carry(ctx context.Context, run string, keep bool) error {
 	if m.remote != nil {
-		return m.remote.Carry(ctx, run)
+		return m.remote.Carry(ctx, run, keep)
 	}
-	return m.Carry(ctx, run)
+	return m.Carry(ctx, run, keep)
 }
 
 // close stops the workers, then the engine, then the journal.

@@ -61,6 +61,11 @@ func (a resumeVerbs) resume(ctx context.Context, names []string, how telling) er
 	if err != nil {
 		return err
 	}
+	if p, err := a.where(); err == nil && p.InFile() {
+		if store, err := a.secretStore(); err == nil {
+			terminalOf(a.app).Compare(p.LogDir(), ids, store)
+		}
+	}
 	if how != tellQuiet && how != tellJSON { // these runs make no progress yet
 		err := a.reading(ctx, func(ctx context.Context, svc api.Service) error {
 			a.warnOfOpenTasks(ctx, svc, ids)

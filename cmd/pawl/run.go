@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/given"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/flow"
@@ -260,7 +261,7 @@ func (a *app) startRun(ctx context.Context, begin starter, carry bool, how telli
 	}
 	if carry {
 		if started.Existing || again {
-			err = m.carry(ctx, started.Run)
+			err = m.carry(ctx, started.Run, true)
 		}
 		if err != nil {
 			return errors.Join(err, m.close())
@@ -269,6 +270,9 @@ func (a *app) startRun(ctx context.Context, begin starter, carry bool, how telli
 			fmt.Fprintf(a.Err, "pawl: the idempotency key was used before: this is run %s\n", started.Run)
 		}
 		return a.carry(ctx, m, []string{started.Run}, how)
+	}
+	if store, err := a.secretStore(); err == nil && m.remote == nil && m.place.InFile() && !started.Existing {
+		given.Note(m.place.LogDir(), started.Run, store) // whoever resumes it is told what differs
 	}
 	if err := m.close(); err != nil {
 		return err

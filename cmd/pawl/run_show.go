@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/cmd/pawl/internal/given"
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/live"
 	"github.com/pawl-dev/pawl/internal/api"
 )
@@ -38,6 +39,11 @@ func (a runVerbs) show(ctx context.Context, r *api.Run, how live.Showing) error 
 		return a.print(r)
 	}
 	a.lines(live.Show(r, api.At(a.runsNow(ctx)), a.textWidth(), how))
+	if p, err := a.where(); err == nil && p.InFile() {
+		if line := given.Line(p.LogDir(), r.Run); line != "" {
+			a.say("%s", line)
+		}
+	}
 	if r.Phase.Closed() {
 		a.say("")
 		a.lines(a.ending(r, how.Full))

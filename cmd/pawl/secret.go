@@ -55,7 +55,7 @@ func (a *app) checkPlaceholders(ctx context.Context, doc *flow.Document, carry b
 			}
 		}
 	}
-	files, err := secret.ReadFiles(doc.Dotenv)
+	files, err := store.ReadFiles(doc.Dotenv)
 	switch {
 	case err != nil && must:
 		return asUsage(err)

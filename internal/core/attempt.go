@@ -101,7 +101,7 @@ func (m *machine) taskStarted(in TaskStarted) error {
 func (r *Run) task(s *Step, payload []byte) Task {
 	p := s.Effective()
 	t := Task{
-		Token: Token{r.ID, s.ID, s.Attempt}, StepName: s.Key(), Workflow: r.Workflow,
+		Token: Token{r.ID, s.ID, s.Attempt}, Top: r.Top(), StepName: s.Key(), Workflow: r.Workflow,
 		Type: s.Spec.Type, Queue: s.Spec.Queue,
 		Payload: payload, Count: s.Counted, Details: s.Details, Announce: s.Lost > 0,
 		Headers: r.Headers, Secret: s.Secret, Confirms: s.Confirms, Group: s.SuspectsBeside,

@@ -83,6 +83,7 @@ func (Consult) effect()    {}
 // worker measures them on its own monotonic clock. Zero means unbounded.
 type Task struct {
 	Token    Token
+	Top      RunID  // the top of the run's family, see Run.Top
 	StepName string // the step's key
 	Workflow string
 	Type     string

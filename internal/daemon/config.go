@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/access"
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/caller"
 	"github.com/pawl-dev/pawl/internal/cluster/share"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -32,8 +33,10 @@ type Config struct {
 
 	// Work makes the daemon execute attempts and serve others. Without it, operations are applied, and everything else
 	// waits until a process executes attempts again.
-	Work     bool
-	Carried  *engine.Carried // the families that it carries on; nil: all
+	Work    bool
+	Carried *engine.Carried // the families that it carries on; nil: all
+	// Callers are those that it carries families on for. nil: all steps get what this process has.
+	Callers  *caller.Register
 	Owner    string          // name of this process in the leases of partitions
 	Observer engine.Observer // nil if nobody is told of the engine's work
 	Plugins  []kind.Plugin   // the kinds of workflows

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/access"
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/caller"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
@@ -19,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/server"
 	"github.com/pawl-dev/pawl/internal/service"
 	"github.com/pawl-dev/pawl/internal/webhook"
+	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -79,6 +81,10 @@ func New(cfg Config) (*Daemon, error) {
 	processes := cfg.Processes
 	if cfg.Paths != nil {
 		processes.LogDir, processes.Owner = cfg.Paths.LogDir(), cfg.Paths.Owner()
+	}
+	if cfg.Callers != nil {
+		of := func(top core.RunID) *caller.Caller { return cfg.Callers.Of(cfg.Carried.For(top)) }
+		processes.Callers = &worker.Callers{Find: of, Dir: processes.LogDir}
 	}
 	var err error
 	d.node, err = node.New(node.Config{
@@ -182,19 +188,28 @@ func (d *Daemon) now() core.Time {
 
 func wallNow() core.Time { return policy.At(time.Now()) }
 
-// Carry makes the daemon carry a run on, with its family.
-func (d *Daemon) Carry(ctx context.Context, run string) error {
-	r, err := d.svc.Run(ctx, run)
+// Carry makes the daemon carry a run on, with its family, for the caller in ctx. With keep the family stays for whoever
+// it is carried on for already.
+func (d *Daemon) Carry(ctx context.Context, run string, keep bool) error {
+	top, err := d.topOf(ctx, run)
 	if err != nil {
 		return err
 	}
-	top, err := service.TopOf(ctx, d.svc, r)
-	if err != nil {
-		return err
+	if keep && d.cfg.Carried.Has(top) {
+		return nil
 	}
-	d.cfg.Carried.Add(top)
+	d.cfg.Carried.AddFor(top, caller.From(ctx))
 	d.engine.Rematch()
 	return nil
+}
+
+// topOf returns the top of a run's family.
+func (d *Daemon) topOf(ctx context.Context, run string) (core.RunID, error) {
+	r, err := d.svc.Run(ctx, run)
+	if err != nil {
+		return core.RunID{}, err
+	}
+	return service.TopOf(ctx, d.svc, r)
 }
 
 // operatedHere represents a Go function of another program, whose runs are operated on here.

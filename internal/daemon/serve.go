@@ -154,6 +154,9 @@ func (d *Daemon) serverConfig() server.Config {
 		}
 		return c
 	}
+	if d.cfg.Callers != nil {
+		c.Callers = callers{d}
+	}
 	c.Carry, c.Pruner, c.Access = d.Carry, d.pruner(), d.access
 	c.Minutes, c.QueueReport = d.minutes.Read, d.Queues
 	c.Tasks, c.Changes, c.Webhooks = d.tasks(), d.allChanges(), d.webhooks

@@ -89,6 +89,8 @@ type StartRequest struct {
 	// Newest is the newest run of the workflow id that the caller has looked at, open or not; zero: there was none. The
 	// start is refused with CodeConflict if another one is the newest in the batch that would make the run. Nil: any.
 	Newest *core.RunID
+	// Caller is the name under which Carried knows for whom the run is carried on. It is not stored.
+	Caller string
 }
 
 // Conflict decides what a start does if an open run has the same workflow id.

@@ -162,6 +162,9 @@ func (s *starts) claim(c *StartCall, key startKey) (*claim, error) {
 		id = core.NewRunID(s.now, core.KeyOfWorkflowID(req.WorkflowID), high, low)
 	}
 	s.pipeline.define(&req.Definition)
+	if req.Caller != "" {
+		s.cfg.Carried.AddFor(id, req.Caller) // the message to the other partition does not have it
+	}
 	start := req.Start
 	start.Definition, start.Workflow = req.Definition.ID, req.Definition.Name
 	s.send(core.Message{To: id, Content: core.KeyedStart{Start: start, Use: req.OnConflict == ConflictUse}})

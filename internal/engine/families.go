@@ -82,29 +82,56 @@ func (f *partitionFamilies) ends(r *core.Run) {
 // attempts starts, none is taken for lost, no limit fires, and no queue admits them. What they wait for happens in the
 // process that carries them on. Runs of definitions that are core.Definition.Elsewhere always rest.
 //
+// Each family is carried on for a caller: the engine keeps that one's name beside it, and runs that a family starts
+// are carried on for the same one. An empty name means the process itself.
+//
 // All methods are safe for concurrent use.
 type Carried struct {
 	mu   sync.RWMutex
-	tops map[core.RunID]struct{}
+	tops map[core.RunID]string // the callers by the top runs of their families
 }
 
 // NewCarried returns the families of these top runs.
 func NewCarried(tops ...core.RunID) *Carried {
-	c := &Carried{tops: make(map[core.RunID]struct{})}
+	c := &Carried{tops: make(map[core.RunID]string)}
 	for _, top := range tops {
 		c.Add(top)
 	}
 	return c
 }
 
-// Add adds a family. If the engine is open, call Engine.Rematch afterwards.
+// Add adds a family for the process itself, unless it is carried on for somebody. If the engine is open, call
+// Engine.Rematch afterwards.
 func (c *Carried) Add(top core.RunID) {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tops[top] = struct{}{}
+	if _, known := c.tops[top]; !known {
+		c.tops[top] = ""
+	}
+}
+
+// AddFor adds a family for a caller, who replaces an earlier one. Without a name it is Add.
+func (c *Carried) AddFor(top core.RunID, caller string) {
+	if c == nil || caller == "" {
+		c.Add(top)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tops[top] = caller
+}
+
+// For returns the caller for whom a family is carried on; empty: the process itself.
+func (c *Carried) For(top core.RunID) string {
+	if c == nil {
+		return ""
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.tops[top]
 }
 
 // Has reports whether the family is among them.

@@ -243,7 +243,7 @@ func (r *reception) startAsked(workflowID string, s *core.RunStart) error {
 	}
 	id := r.residents.newID(s.Workflow, workflowID, "")
 	if r.cfg.Carried.Has(s.Top) {
-		r.cfg.Carried.Add(id)
+		r.cfg.Carried.AddFor(id, r.cfg.Carried.For(s.Top))
 	}
 	created := r.residents.create(id, w.kind)
 	created.rests = w.def.Elsewhere || r.residents.rests(&core.Run{ID: id})

@@ -123,7 +123,7 @@ func (s *starts) create(req *StartRequest, w *workflow, newest core.RunID) (Star
 		id = s.residents.newID(req.Definition.Name, req.WorkflowID, req.Key).After(newest)
 	}
 	s.pipeline.define(&req.Definition)
-	s.cfg.Carried.Add(id)
+	s.cfg.Carried.AddFor(id, req.Caller)
 	r := s.residents.create(id, w.kind)
 	r.rests = w.def.Elsewhere
 	start := req.Start

@@ -4,10 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
-
-	"github.com/joho/godotenv"
 )
 
 // Kinds of placeholders.
@@ -31,24 +28,6 @@ type Placeholders struct {
 	Mark     string            `json:"mark"`
 	Defaults map[string]string `json:"defaults,omitempty"` // values for variables that may not be set
 	Files    []string          `json:"files,omitempty"`    // files with further values, which come before the defaults
-}
-
-// ReadFiles reads files of variables, NAME=value a line. Of a variable that is in several, the first one counts.
-func ReadFiles(paths []string) (map[string]string, error) {
-	out := map[string]string{}
-	for _, path := range paths {
-		values, err := godotenv.Read(path)
-		if err != nil {
-			return nil, fmt.Errorf("the variables in %s (dotenv; its path counts from the folder in which Pawl "+
-				"runs): %w", path, err)
-		}
-		for name, value := range values {
-			if _, known := out[name]; !known {
-				out[name] = value
-			}
-		}
-	}
-	return out, nil
 }
 
 // Fill puts values in the place of the placeholders in texts.
@@ -94,7 +73,7 @@ func (r *Placeholders) value(ctx context.Context, store *Store, kind byte, name 
 		}
 		return store.Value(ctx, name)
 	}
-	if value, set := os.LookupEnv(name); set {
+	if value, set := store.lookup(name); set {
 		if of := store.readFrom(name); of != "" {
 			return store.Value(ctx, of) // so that it is removed from output
 		}
@@ -104,7 +83,7 @@ func (r *Placeholders) value(ctx context.Context, store *Store, kind byte, name 
 		}
 		return value, nil
 	}
-	values, err := ReadFiles(r.Files)
+	values, err := store.ReadFiles(r.Files)
 	if err != nil {
 		return "", err
 	}

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -41,6 +43,10 @@ type Store struct {
 	find    Find
 	sources map[string]Source
 	allowed []string // variables that steps may have; nil: all that are not secret
+	// environment is that of whoever gave the sources; nil: that of this process. dir is the folder that paths count
+	// from; empty: that of this process.
+	environment map[string]string
+	dir         string
 
 	mu     sync.Mutex
 	values []string // all that were found in this process
@@ -54,11 +60,41 @@ func NewStore(sources map[string]Source) *Store { return &Store{sources: sources
 // StoreOf returns a store of the secrets that a function finds.
 func StoreOf(find Find) *Store { return &Store{find: find} }
 
+// In makes the store read variables in another environment than that of this process, and files and commands in another
+// folder. Call it before the store is used.
+func (s *Store) In(environment []string, dir string) {
+	s.environment, s.dir = make(map[string]string, len(environment)), dir
+	for _, entry := range environment {
+		name, value, _ := strings.Cut(entry, "=")
+		s.environment[name] = value
+	}
+}
+
+// lookup returns the value of a variable.
+func (s *Store) lookup(name string) (value string, set bool) {
+	if s == nil || s.environment == nil {
+		return os.LookupEnv(name)
+	}
+	value, set = s.environment[name]
+	return value, set
+}
+
+// path returns where a path leads from the store's folder.
+func (s *Store) path(name string) string {
+	if s == nil || s.dir == "" || filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(s.dir, name)
+}
+
 // Has reports whether the store knows where the value of the secret comes from.
 func (s *Store) Has(name string) bool {
 	_, known := s.sources[name]
 	return known || s.find != nil
 }
+
+// Names returns the names of the secrets that have a source.
+func (s *Store) Names() []string { return slices.Sorted(maps.Keys(s.sources)) }
 
 // readFrom returns the secret that is read from an environment variable; empty: none is.
 func (s *Store) readFrom(variable string) (name string) {
@@ -132,7 +168,7 @@ func (s *Store) read(ctx context.Context, name string) (string, error) {
 	source, known := s.sources[name]
 	switch {
 	case known:
-		return source.value(ctx)
+		return s.valueOf(ctx, source)
 	case s.find != nil:
 		return s.find(ctx, name)
 	default:
@@ -147,26 +183,29 @@ const (
 	commandEnds = time.Second
 )
 
-func (s Source) value(ctx context.Context) (string, error) {
-	switch s.kind {
+func (s *Store) valueOf(ctx context.Context, from Source) (string, error) {
+	switch from.kind {
 	case "env":
-		value, set := os.LookupEnv(s.at)
+		value, set := s.lookup(from.at)
 		if !set {
-			return "", fmt.Errorf("the environment variable %s is not set", s.at)
+			return "", fmt.Errorf("the environment variable %s is not set", from.at)
 		}
 		return value, nil
 	case "file":
-		text, err := os.ReadFile(s.at)
+		text, err := os.ReadFile(s.path(from.at))
 		return line(text), err
 	default:
 		ctx, cancel := context.WithTimeout(ctx, maxCommand)
 		defer cancel()
-		args := []string{"/bin/sh", "-c", s.at}
+		args := []string{"/bin/sh", "-c", from.at}
 		if runtime.GOOS == "windows" {
-			args = []string{"cmd", "/C", s.at}
+			args = []string{"cmd", "/C", from.at}
 		}
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-		cmd.WaitDelay = commandEnds
+		cmd.WaitDelay, cmd.Dir = commandEnds, s.dir
+		for name, value := range s.environment {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
 		text, err := cmd.Output()
 		if errors.Is(err, exec.ErrWaitDelay) {
 			err = nil // it has succeeded, and something that it leaves behind has its output

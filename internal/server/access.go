@@ -93,6 +93,12 @@ func callerOf(ctx context.Context) *caller {
 	return c
 }
 
+// throughSocket reports whether a request comes from a command on this machine.
+func throughSocket(r *http.Request) bool {
+	addr, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return addr != nil && addr.Network() == "unix"
+}
+
 // admit finds out who makes a request, and refuses it if that one may not. It returns the request with its caller in
 // it.
 func (s *Server) admit(r *http.Request, pattern string) (*http.Request, *httpapi.Problem) {
@@ -106,10 +112,9 @@ func (s *Server) admit(r *http.Request, pattern string) (*http.Request, *httpapi
 	}
 	c := &caller{from: r.RemoteAddr}
 	asked, stated := s.roles[pattern]
-	addr, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	c.node = r.Context().Value(nodeKey{}) != nil
 	c.shows = s.desk.shown(r) != ""
-	switch c.local = c.node || addr != nil && addr.Network() == "unix"; {
+	switch c.local = c.node || throughSocket(r); {
 	case c.local, asked == Anyone:
 		return r.WithContext(context.WithValue(r.Context(), callerKey{}, c)), nil
 	case s.cfg.Access == nil:

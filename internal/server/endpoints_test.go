@@ -101,7 +101,7 @@ func newReach(t *testing.T) *reach {
 		c.Artifacts = agreeable{}
 		c.QueueReport = func(context.Context) (api.QueueReport, error) { return api.QueueReport{Queued: 7}, nil }
 		c.Catalog = catalog.New(documents, func(api.Definition) error { return nil }, now)
-		c.Carry = func(context.Context, string) error { return nil }
+		c.Carry = func(context.Context, string, bool) error { return nil }
 	})
 	r.withWebhooks()
 	return r
@@ -167,7 +167,7 @@ func (r *reach) runs() {
 	r.must("close", content.Close())
 	_, err = c.Log(ctx, run, api.LogPlace{Step: "first", Attempt: 1})
 	r.must("log", err)
-	r.must("carry", c.Carry(ctx, run))
+	r.must("carry", c.Carry(ctx, run, false))
 	r.must("send", c.Send(ctx, run, api.SendRequest{Name: "other", Keep: true}))
 	r.must("ready", c.Ready(ctx))
 	r.operate(run)

@@ -72,7 +72,10 @@ func (s *Server) handler() http.Handler {
 			return
 		}
 		defer end()
-		if p := in.refuseKey(r, pattern); p != nil {
+		if r, p = ofCaller(in, r); p == nil {
+			p = in.refuseKey(r, pattern)
+		}
+		if p != nil {
 			answer(out, p)
 			return
 		}

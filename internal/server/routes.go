@@ -55,6 +55,7 @@ func (s *Server) routes(mux *http.ServeMux) {
 	s.otherRoutes(a)
 	more := Routes{mux, s.roles}
 	more.take(a.OpenAPI())
+	callersRoute(s, more)
 	s.documents(more, a.OpenAPI())
 	if s.desk != nil {
 		s.desk.routes(more)

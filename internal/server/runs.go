@@ -283,9 +283,13 @@ func (s *Server) changeRoutes(a huma.API) {
 	op.Description = "A process that opened its database for some runs lets the others rest. A server carries all of " +
 		"them on, so there it changes nothing."
 	op.DefaultStatus = http.StatusNoContent
-	huma.Register(a, op, func(ctx context.Context, in *OfRun) (*struct{}, error) {
+	huma.Register(a, op, func(ctx context.Context, in *struct {
+		OfRun
+		Keep bool `query:"keep" doc:"Its steps keep the environment that they have, if they have one."`
+	},
+	) (*struct{}, error) {
 		if s.cfg.Carry != nil {
-			return done(s.cfg.Carry(ctx, in.Run))
+			return done(s.cfg.Carry(ctx, in.Run, in.Keep))
 		}
 		_, err := s.cfg.Service.Run(ctx, in.Run)
 		return done(err)

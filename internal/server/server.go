@@ -33,8 +33,11 @@ type Config struct {
 	Damaged func(error) bool
 	// Catalog stores the flows that are applied; it lists those of Flows, too. nil: none are stored.
 	Catalog api.Catalog
-	// Carry carries a run on that rests in the engine; see engine.Carried. nil: none rests.
-	Carry func(ctx context.Context, run string) error
+	// Carry carries a run on that rests in the engine; see engine.Carried. With keep it stays for whoever it is carried
+	// on for. nil: none rests.
+	Carry func(ctx context.Context, run string, keep bool) error
+	// Callers keeps what other commands give for the steps of their runs. nil: all steps get what this process has.
+	Callers Callers
 	// Updates sends updates to the bodies of Go workflows. nil: there are none.
 	Updates api.Updates
 	// QueueReport tells what waits for workers, and who works. nil: nothing is known.

@@ -265,22 +265,22 @@ func TestCarry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.client.Carry(t.Context(), started.Run); err != nil {
+		if err := b.client.Carry(t.Context(), started.Run, false); err != nil {
 			t.Error(err)
 		}
-		if err := b.client.Carry(t.Context(), "nobody"); api.CodeOf(err) != api.CodeNotFound {
+		if err := b.client.Carry(t.Context(), "nobody", false); api.CodeOf(err) != api.CodeNotFound {
 			t.Error(err)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
 		var carried []string
 		b := newBed(t, func(c *Config) {
-			c.Carry = func(_ context.Context, run string) error {
+			c.Carry = func(_ context.Context, run string, _ bool) error {
 				carried = append(carried, run)
 				return &api.Error{Code: api.CodeConflict, Message: "not this one"}
 			}
 		})
-		if err := b.client.Carry(t.Context(), "w/1"); api.CodeOf(err) != api.CodeConflict || len(carried) != 1 ||
+		if err := b.client.Carry(t.Context(), "w/1", false); api.CodeOf(err) != api.CodeConflict || len(carried) != 1 ||
 			carried[0] != "w/1" {
 			t.Errorf("%v, %v", carried, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/caller"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 )
@@ -48,6 +49,7 @@ func (s *Embedded) Start(ctx context.Context, r api.StartRequest) (api.Started, 
 }
 
 func (s *Embedded) start(ctx context.Context, req engine.StartRequest) (api.Started, error) {
+	req.Caller = caller.From(ctx)
 	started, err := s.engine.Start(ctx, req)
 	if err != nil {
 		return api.Started{}, wrap(err)

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/pawl-dev/pawl/internal/caller"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -132,7 +133,7 @@ func (e *Exec) containerCommand(
 		return nil, nil, containerFailure("no file for $PAWL_OUTPUT: %v", err)
 	}
 	own, names := e.containerEnvironment(ctx, t, p, results)
-	env, file, err := splitEnvironment(e.clientEnvironment(t), own)
+	env, file, err := splitEnvironment(e.clientEnvironment(t, p.by), own)
 	if err != nil {
 		return nil, nil, &policy.Failure{Kind: policy.KindFailed, Type: "invalid_payload", Message: err.Error()}
 	}
@@ -237,7 +238,7 @@ func (e *Exec) containerEnvironment(
 ) (env, names []string) {
 	headers := t.Headers.Map()
 	env = e.chosen(t, p, headers)
-	inherited := e.inherited.get(e.cfg.Secrets)
+	inherited := e.inheritedBy(p.by)
 	for _, name := range slices.Sorted(maps.Keys(p.Defaults)) {
 		if entry := name + "=" + p.Defaults[name]; !named(env, entry) && !slices.Contains(AttemptVariables, name) {
 			env = append(env, given(inherited, entry))
@@ -277,8 +278,8 @@ func variables(entries []string) []string {
 }
 
 // clientEnvironment returns the environment of the program that makes the container.
-func (e *Exec) clientEnvironment(t core.Task) []string {
-	return marksOf(e.guard.mark, t).append(slices.Clone(e.inherited.get(e.cfg.Secrets)))
+func (e *Exec) clientEnvironment(t core.Task, by *caller.Caller) []string {
+	return marksOf(e.guard.mark, t).append(slices.Clone(e.inheritedBy(by)))
 }
 
 // splitEnvironment returns the environment of the client with the container's variables in it: the client passes on

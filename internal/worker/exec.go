@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/artifact"
+	"github.com/pawl-dev/pawl/internal/caller"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/reach"
 	"github.com/pawl-dev/pawl/internal/secret"
@@ -33,6 +34,10 @@ type ExecConfig struct {
 
 	// Secrets finds what payloads refer to, and takes it out of what processes write. Default: there are none.
 	Secrets *secret.Store
+
+	// Callers finds for whom an attempt is made: it gets that one's environment, secrets and limits. Default: all are
+	// made for this process.
+	Callers *Callers
 
 	// Trace returns the W3C traceparent of an attempt, for what it starts. Default: that of the run's headers.
 	Trace func(core.Task) string
@@ -88,6 +93,8 @@ type ExecPayload struct {
 	Take []json.RawMessage `json:"take,omitempty"`
 	// Placeholders are what the texts refer to instead of saying it.
 	Placeholders *secret.Placeholders `json:"placeholders,omitempty"`
+
+	by *caller.Caller // the one that the attempt is made for; nil: this process
 }
 
 // Exec executes processes: one process group for each attempt.
@@ -190,21 +197,25 @@ func (e *Exec) Execute(ctx context.Context, t *core.Task, alive Alive) Result {
 	if ctx.Err() != nil {
 		return Result{Failure: Stopped(ctx)}
 	}
-	if err := p.readDotenv(); err != nil {
+	by := e.cfg.Callers.For(t)
+	secrets := e.cfg.SecretsOf(t)
+	if err := p.readDotenv(secrets); err != nil {
 		return Result{Failure: &policy.Failure{Kind: policy.KindFailed, Type: "not_found", Message: err.Error()}}
 	}
-	if err := p.fill(ctx, e.cfg.Secrets); err != nil {
+	if err := p.fill(ctx, secrets); err != nil {
 		return Result{Failure: NoSecret(ctx, err)}
 	}
-	redactor := e.cfg.Secrets.Redactor()
+	p.by = by
+	p.Dir = by.Path(p.Dir, p.Container != nil)
+	redactor := secrets.Redactor()
 	res := e.run(ctx, *t, &p, redacting(alive, redactor), redactor)
 	Redact(redactor, &res)
 	return res
 }
 
 // readDotenv adds the variables of files to those that the process gets by default.
-func (p *ExecPayload) readDotenv() error {
-	values, err := secret.ReadFiles(p.Dotenv)
+func (p *ExecPayload) readDotenv(secrets *secret.Store) error {
+	values, err := secrets.ReadFiles(p.Dotenv)
 	if err != nil || len(values) == 0 {
 		return err
 	}
@@ -401,6 +412,7 @@ func (e *Exec) command(
 	if err != nil {
 		return nil, notFound(err.Error())
 	}
+	path, args = p.by.Wrap(path, args)
 	cmd := &exec.Cmd{Path: path, Args: args, Env: env, Dir: p.Dir}
 	prepare(cmd)
 	if p.Shell != "" && len(p.Interpreter) == 0 {

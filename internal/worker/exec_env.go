@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/pawl-dev/pawl/internal/caller"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/secret"
 )
@@ -44,7 +45,7 @@ func IdempotencyKey(tok core.Token) string {
 func (e *Exec) environment(ctx context.Context, t core.Task, p *ExecPayload, results *resultFile) []string {
 	headers := t.Headers.Map()
 	chosen := e.chosen(t, p, headers)
-	inherited := e.inherited.get(e.cfg.Secrets)
+	inherited := e.inheritedBy(p.by)
 	env := make([]string, 0, len(inherited)+len(chosen)+len(AttemptVariables))
 	for _, entry := range inherited {
 		if !named(chosen, entry) {
@@ -133,6 +134,14 @@ func (i *inherited) get(secrets *secret.Store) []string {
 	passed := slices.DeleteFunc(slices.Clone(all), func(entry string) bool { return !secrets.Passes(variable(entry)) })
 	i.last.Store(&[2][]string{all, passed})
 	return passed
+}
+
+// inheritedBy returns what processes get of the environment of whoever an attempt is made for.
+func (e *Exec) inheritedBy(by *caller.Caller) []string {
+	if own := by.Inherited(); own != nil {
+		return own
+	}
+	return e.inherited.get(e.cfg.Secrets)
 }
 
 // marks are the variables that identify the processes of an attempt. The zero value marks nothing.

@@ -2,8 +2,10 @@ package worker
 
 import (
 	"context"
+	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/caller"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/secret"
 	"github.com/pawl-dev/pawl/policy"
@@ -22,6 +24,39 @@ func NoSecret(ctx context.Context, err error) *policy.Failure {
 		return Stopped(ctx)
 	}
 	return &policy.Failure{Kind: policy.KindLost, Type: core.TypeNotBegun, Message: err.Error()}
+}
+
+// Callers finds for whom attempts are made, where a process carries on runs for other commands, too.
+type Callers struct {
+	// Find returns for whom a family of runs is carried on.
+	Find func(top core.RunID) *caller.Caller
+	// Dir is the folder of logs, where each run gets a note of its caller. Empty: it gets none.
+	Dir string
+
+	noted sync.Map // the caller that was noted last, by run
+}
+
+// For returns for whom an attempt is made; nil: this process is a server, or executes tasks of one.
+func (c *Callers) For(t *core.Task) *caller.Caller {
+	if c == nil {
+		return nil
+	}
+	found := c.Find(t.Top)
+	if found == nil || c.Dir == "" {
+		return found
+	}
+	if last, known := c.noted.Swap(t.Token.Run, found); !known || last != found {
+		caller.Write(c.Dir, t.Token.Run.String(), found)
+	}
+	return found
+}
+
+// SecretsOf returns the secrets of whoever an attempt is made for.
+func (cfg *ExecConfig) SecretsOf(t *core.Task) *secret.Store {
+	if c := cfg.Callers.For(t); c != nil {
+		return c.Store
+	}
+	return cfg.Secrets
 }
 
 // Redact takes secrets out of a result.

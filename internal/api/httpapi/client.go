@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/caller"
 )
 
 // Client is the service of a server.
@@ -30,6 +31,7 @@ type Client struct {
 	keys  bool   // starts without a key get one
 	// the namespace of its requests; empty: that of its token, or the default one.
 	namespace string
+	caller    string // name that the process behind the socket has for this one; empty: none
 
 	answered atomic.Bool  // the server has answered something
 	shown    atomic.Int64 // the last time that its clock showed, an api.Time; 0: its clock runs
@@ -138,9 +140,25 @@ func (c *Client) Ready(ctx context.Context) error {
 	return err
 }
 
-// Carry makes the engine carry a run on that rests there, with its family. Errors: CodeNotFound.
-func (c *Client) Carry(ctx context.Context, name string) error {
+// CallersPath is where a command gives what the steps of its runs need.
+const CallersPath = "/api/v1/callers"
+
+// Introduce gives the process behind the socket of a client what the steps of this one's runs need. Starts, and runs
+// that are carried on, are for this caller from then on. Errors: CodeInvalid.
+func Introduce(ctx context.Context, c *Client, f caller.Form) (told caller.Told, err error) {
+	if _, err = c.do(ctx, http.MethodPost, CallersPath, f, &told); err == nil {
+		c.caller = told.Caller
+	}
+	return told, err
+}
+
+// Carry makes the engine carry a run on that rests there, with its family: for the caller that was introduced, or with
+// keep for whoever it is carried on for already. Errors: CodeNotFound.
+func (c *Client) Carry(ctx context.Context, name string, keep bool) error {
 	path, err := runPath(name, "carry")
+	if keep {
+		path += "?keep=true"
+	}
 	if err == nil {
 		_, err = c.do(ctx, http.MethodPost, path, nil, nil)
 	}
@@ -426,6 +444,9 @@ func newRequest(ctx context.Context, c *Client, method, path string, body io.Rea
 	}
 	if c.namespace != "" {
 		req.Header.Set(NamespaceHeader, c.namespace)
+	}
+	if c.caller != "" {
+		req.Header.Set(caller.Header, c.caller)
 	}
 	return req, nil
 }

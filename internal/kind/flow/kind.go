@@ -21,8 +21,8 @@ func Plugin() kind.Plugin { return new(Flows).Plugin() }
 // Executors returns the executors of tasks that need no handler: exec, http, mail, noop and fail.
 func Executors(cfg worker.ExecConfig) map[string]worker.Executor {
 	out := worker.Builtin(cfg)
-	out["http"] = web.NewHTTP(web.HTTPConfig{Secrets: cfg.Secrets, Trace: cfg.Trace, Reach: cfg.Reach})
-	out["mail"] = mail.New(mail.Config{Secrets: cfg.Secrets})
+	out["http"] = web.NewHTTP(web.HTTPConfig{Secrets: cfg.SecretsOf, Trace: cfg.Trace, Reach: cfg.Reach})
+	out["mail"] = mail.New(mail.Config{Secrets: cfg.SecretsOf})
 	return out
 }
 

@@ -24,8 +24,8 @@ import (
 
 // Config configures an Executor. Zero values are useful.
 type Config struct {
-	// Secrets finds what payloads refer to. Default: there are none.
-	Secrets *secret.Store
+	// Secrets finds what the payload of a task refers to. Default: there are none.
+	Secrets func(*core.Task) *secret.Store
 	// Roots are the authorities that servers' certificates come from. Default: the system's.
 	Roots *x509.CertPool
 }
@@ -79,7 +79,12 @@ const patience = 2 * time.Minute
 type Executor struct{ cfg Config }
 
 // New returns an executor of mail tasks.
-func New(cfg Config) *Executor { return &Executor{cfg} }
+func New(cfg Config) *Executor {
+	if cfg.Secrets == nil {
+		cfg.Secrets = func(*core.Task) *secret.Store { return nil }
+	}
+	return &Executor{cfg}
+}
 
 // Execute sends the message.
 func (e *Executor) Execute(ctx context.Context, t *core.Task, alive worker.Alive) worker.Result {
@@ -90,11 +95,12 @@ func (e *Executor) Execute(ctx context.Context, t *core.Task, alive worker.Alive
 	if ctx.Err() != nil {
 		return worker.Result{Failure: worker.Stopped(ctx)}
 	}
-	if err := p.fill(ctx, e.cfg.Secrets); err != nil {
+	secrets := e.cfg.Secrets(t)
+	if err := p.fill(ctx, secrets); err != nil {
 		return worker.Result{Failure: worker.NoSecret(ctx, err)}
 	}
 	res := e.send(ctx, *t, &p, alive)
-	worker.Redact(e.cfg.Secrets.Redactor(), &res)
+	worker.Redact(secrets.Redactor(), &res)
 	return res
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/secret"
 	"github.com/pawl-dev/pawl/internal/worker/workertest"
 	"github.com/pawl-dev/pawl/policy"
@@ -30,7 +31,7 @@ func TestHTTPRedirectKeepsSecrets(t *testing.T) {
 		}
 	})
 	store := secret.StoreOf(func(context.Context, string) (string, error) { return "hunter2hunter2", nil })
-	h := NewHTTP(HTTPConfig{Secrets: store})
+	h := NewHTTP(HTTPConfig{Secrets: func(*core.Task) *secret.Store { return store }})
 	t.Cleanup(func() { _ = h.Close() })
 	mark := secret.Mark("01")
 	hidden := secret.Placeholder(mark, secret.OfSecret, "token")
@@ -67,7 +68,7 @@ func TestHTTPRedirectKeepsSecretBodies(t *testing.T) {
 		}
 	})
 	store := secret.StoreOf(func(context.Context, string) (string, error) { return "hunter2hunter2", nil })
-	h := NewHTTP(HTTPConfig{Secrets: store})
+	h := NewHTTP(HTTPConfig{Secrets: func(*core.Task) *secret.Store { return store }})
 	t.Cleanup(func() { _ = h.Close() })
 	mark := secret.Mark("01")
 	hidden := secret.Placeholder(mark, secret.OfSecret, "token")

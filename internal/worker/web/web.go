@@ -29,8 +29,9 @@ type HTTPConfig struct {
 	Transport http.RoundTripper
 	// Reach decides which addresses requests may go to, if there is no Transport. nil: all.
 	Reach *reach.Policy
-	// Secrets finds the secrets of payloads, and removes them from the answers of servers. Default: there are none.
-	Secrets *secret.Store
+	// Secrets finds the secrets of a task's payload, and removes them from the answers of servers. Default: there are
+	// none.
+	Secrets func(*core.Task) *secret.Store
 	// Trace returns the W3C traceparent of an attempt. Default: the trace of the run's headers.
 	Trace func(core.Task) string
 }
@@ -82,7 +83,7 @@ type HTTP struct {
 	client    *http.Client
 	transport http.RoundTripper
 	reach     *reach.Policy
-	secrets   *secret.Store
+	secrets   func(*core.Task) *secret.Store
 	trace     func(core.Task) string
 }
 
@@ -113,6 +114,9 @@ func NewHTTP(cfg HTTPConfig) *HTTP {
 		}
 		transport = own
 	}
+	if cfg.Secrets == nil {
+		cfg.Secrets = func(*core.Task) *secret.Store { return nil }
+	}
 	return &HTTP{
 		transport: transport, reach: cfg.Reach, secrets: cfg.Secrets, trace: cfg.Trace,
 		client: &http.Client{Transport: transport},
@@ -137,10 +141,11 @@ func (h *HTTP) Execute(ctx context.Context, t *core.Task, alive worker.Alive) wo
 	if ctx.Err() != nil {
 		return worker.Result{Failure: worker.Stopped(ctx)}
 	}
-	if err := p.fill(ctx, h.secrets); err != nil {
+	secrets := h.secrets(t)
+	if err := p.fill(ctx, secrets); err != nil {
 		return worker.Result{Failure: worker.NoSecret(ctx, err)}
 	}
-	redactor := h.secrets.Redactor()
+	redactor := secrets.Redactor()
 	res := h.send(ctx, *t, &p, alive, redactor)
 	worker.Redact(redactor, &res)
 	return res

@@ -392,7 +392,7 @@ func TestHTTPCutBodies(t *testing.T) {
 		_, _ = w.Write([]byte(token + "and more"))
 	})
 	store := secret.StoreOf(func(context.Context, string) (string, error) { return token, nil })
-	h := NewHTTP(HTTPConfig{Secrets: store})
+	h := NewHTTP(HTTPConfig{Secrets: func(*core.Task) *secret.Store { return store }})
 	t.Cleanup(func() { _ = h.Close() })
 	mark := secret.Mark("01")
 	get := func(path string, expect ...int) worker.Result {
