@@ -127,7 +127,7 @@ func (a *app) configOf(ctx context.Context, m *machine, work bool) (daemon.Confi
 		}, Slots: a.processes(),
 		Bodies: a.folder != nil,
 		Flows:  a.flowsOf(m), Webhooks: daemon.Webhooks{Send: a.folder != nil, Allow: a.webhookAllow},
-		Version: buildVersion(), Routes: routes, Warnings: a.webhookLog(), NoSocket: func(err error) {
+		Version: buildVersion(), Routes: routes, Warnings: a.peopleLog(), NoSocket: func(err error) {
 			fmt.Fprintf(a.Err, "pawl: other commands cannot work with the database while this one runs: %v\n", err)
 		}, Held: func(ctx context.Context, err *journal.HeldError) error {
 			return whileHeld(ctx, m.journal, err, a.Err)
@@ -257,8 +257,9 @@ func (a *app) processes() int {
 	return a.slots
 }
 
-// webhookLog shows a person at a server the problems with webhooks. Elsewhere nothing is sent.
-func (a *app) webhookLog() *slog.Logger {
+// peopleLog shows a person at a server problems with webhooks, and with workers of Temporal's SDKs. Other commands have
+// neither.
+func (a *app) peopleLog() *slog.Logger {
 	if a.folder == nil {
 		return nil
 	}

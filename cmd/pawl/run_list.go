@@ -333,15 +333,12 @@ func (a *app) runTable(rows []api.RunSummary, now api.Time) error {
 		if alike[name] > 1 {
 			name = r.Run // child runs begun in one instant differ at the end only
 		}
-		id := r.WorkflowID
-		if first, err := core.ParseRunID(id); err == nil {
-			id = live.Short(first.String()) // the first run of a chain without a name
-		}
-		if id == "" || id == live.Short(r.Run) {
+		id := r.WorkflowID // never cut: it is copied, and a part of it names nothing
+		if id == "" || id == r.Run {
 			id = "-"
 		}
 		cells[i] = []string{
-			name, screen.Cut(screen.Clean(r.Workflow), 24), screen.Cut(screen.Clean(id), 24),
+			name, screen.Cut(screen.Clean(r.Workflow), 24), screen.Clean(id),
 			phaseShown(r),
 			screen.For(now.Sub(r.CreatedAt)) + " ago", lasting(r, now), screen.Clean(about(r, now)),
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net"
 
 	"github.com/spf13/pflag"
@@ -37,7 +36,7 @@ func gatewayOf(a *app, m *machine) part.Gateway {
 		}
 		return now()
 	}}
-	var log *slog.Logger
+	log := a.peopleLog() // where this is pawl dev
 	if a.guard != nil {
 		log = a.guard.log
 	}

@@ -32,6 +32,8 @@ type Gateway struct {
 	engine *engine.Engine
 	tasks  *tasks.Keeper
 	queues *activities.Queues
+	// pollers are the workers that have asked for tasks lately, to be shown.
+	pollers pollers
 
 	drain   sync.Once
 	drained chan struct{} // closed by Drain
@@ -46,7 +48,7 @@ func New(clock worker.Clock, log *slog.Logger) *Gateway {
 	}
 	g := &Gateway{
 		clock: clock, log: log, tasks: tasks.New(clock.Now, log), queues: activities.New(clock),
-		drained: make(chan struct{}),
+		pollers: pollers{seen: map[poller]polled{}}, drained: make(chan struct{}),
 	}
 	g.tasks.SeatEagerly(g.queues.Expect)
 	return g

@@ -6,6 +6,7 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	namespacepb "go.temporal.io/api/namespace/v1"
+	replicationpb "go.temporal.io/api/replication/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -23,16 +24,23 @@ func (s *Frontend) GetSystemInfo(
 		Capabilities: &workflowservice.GetSystemInfoResponse_Capabilities{
 			SignalAndQueryHeader: true, InternalErrorDifferentiation: true, ActivityFailureIncludeHeartbeat: true,
 			EncodedFailureAttributes: true, UpsertMemo: true, SdkMetadata: true,
-			EagerWorkflowStart: true,
+			EagerWorkflowStart: true, CountGroupByExecutionStatus: true,
 		},
 	}, nil
 }
+
+// clusterName is the name of the server: clients show it.
+const clusterName = "pawl"
 
 // GetClusterInfo names the server.
 func (s *Frontend) GetClusterInfo(
 	context.Context, *workflowservice.GetClusterInfoRequest,
 ) (*workflowservice.GetClusterInfoResponse, error) {
-	return &workflowservice.GetClusterInfoResponse{ServerVersion: serverVersion, ClusterName: "pawl"}, nil
+	return &workflowservice.GetClusterInfoResponse{
+		ServerVersion: serverVersion, ClusterName: clusterName, ClusterId: namespaceID, HistoryShardCount: 1,
+		PersistenceStore: clusterName, VisibilityStore: clusterName, InitialFailoverVersion: 1,
+		FailoverVersionIncrement: 10,
+	}, nil
 }
 
 // namespaceID is the id of the only namespace: SDKs want one.
@@ -43,9 +51,23 @@ func namespace() *workflowservice.DescribeNamespaceResponse {
 	return &workflowservice.DescribeNamespaceResponse{
 		NamespaceInfo: &namespacepb.NamespaceInfo{
 			Name: Namespace, State: enumspb.NAMESPACE_STATE_REGISTERED, Id: namespaceID,
-			Capabilities: &namespacepb.NamespaceInfo_Capabilities{},
+			Capabilities: &namespacepb.NamespaceInfo_Capabilities{
+				EagerWorkflowStart: true, SyncUpdate: true, AsyncUpdate: true,
+			},
+			Limits: &namespacepb.NamespaceInfo_Limits{
+				BlobSizeLimitError: maxPayload, MemoSizeLimitError: maxPayload,
+			},
 		},
-		Config: &namespacepb.NamespaceConfig{WorkflowExecutionRetentionTtl: durationpb.New(kept)},
+		Config: &namespacepb.NamespaceConfig{
+			WorkflowExecutionRetentionTtl: durationpb.New(kept),
+			HistoryArchivalState:          enumspb.ARCHIVAL_STATE_DISABLED,
+			VisibilityArchivalState:       enumspb.ARCHIVAL_STATE_DISABLED,
+		},
+		// Clients take the name of the active cluster without looking whether there is one.
+		ReplicationConfig: &replicationpb.NamespaceReplicationConfig{
+			ActiveClusterName: clusterName, State: enumspb.REPLICATION_STATE_NORMAL,
+			Clusters: []*replicationpb.ClusterReplicationConfig{{ClusterName: clusterName}},
+		},
 	}
 }
 
@@ -81,9 +103,13 @@ func (s *Frontend) RegisterNamespace(
 	return nil, serviceerror.NewUnimplemented("the only namespace is " + Namespace)
 }
 
-// ShutdownWorker hears that a worker stops. Its polls end with its connection.
+// ShutdownWorker hears that a worker stops. The workflows that it has in its memory go to others from now on.
 func (s *Frontend) ShutdownWorker(
-	context.Context, *workflowservice.ShutdownWorkerRequest,
+	_ context.Context, q *workflowservice.ShutdownWorkerRequest,
 ) (*workflowservice.ShutdownWorkerResponse, error) {
+	if q.StickyTaskQueue != "" {
+		s.tasks.Leave(q.StickyTaskQueue)
+	}
+	s.pollers.leave(q.Identity)
 	return &workflowservice.ShutdownWorkerResponse{}, nil
 }

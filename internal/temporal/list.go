@@ -2,6 +2,8 @@ package temporal
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/temporal/convert"
 	"github.com/pawl-dev/pawl/internal/temporal/history"
 	"github.com/pawl-dev/pawl/internal/temporal/visibility"
 )
@@ -134,11 +137,20 @@ func parse(query string) (*visibility.Filter, error) {
 	return f, nil
 }
 
+// parseList reads the query of a list.
+func parseList(query string) (*visibility.Filter, error) {
+	f, err := parse(query)
+	if err == nil && f.Groups {
+		err = serviceerror.NewInvalidArgument("invalid query: GROUP BY is for counts, not for lists")
+	}
+	return f, err
+}
+
 // ListWorkflowExecutions lists the workflows that a query selects.
 func (s *Frontend) ListWorkflowExecutions(
 	ctx context.Context, q *workflowservice.ListWorkflowExecutionsRequest,
 ) (*workflowservice.ListWorkflowExecutionsResponse, error) {
-	f, err := parse(q.Query)
+	f, err := parseList(q.Query)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +164,7 @@ func (s *Frontend) ListWorkflowExecutions(
 func (s *Frontend) ScanWorkflowExecutions(
 	ctx context.Context, q *workflowservice.ScanWorkflowExecutionsRequest,
 ) (*workflowservice.ScanWorkflowExecutionsResponse, error) {
-	f, err := parse(q.Query)
+	f, err := parseList(q.Query)
 	if err != nil {
 		return nil, err
 	}
@@ -170,8 +182,9 @@ func (s *Frontend) CountWorkflowExecutions(
 	if err != nil {
 		return nil, err
 	}
-	out := &workflowservice.CountWorkflowExecutionsResponse{}
+	counts := map[enumspb.WorkflowExecutionStatus]int64{}
 	err = each(ctx, s, f, core.RunID{}, func(row *journal.RunRow) (bool, error) {
+		status := visibility.StatusOf(row.Phase)
 		if f.Needs() {
 			r, err := s.use(ctx, &commonpb.WorkflowExecution{RunId: row.ID.String()})
 			if isNotFound(err) || absent(err) {
@@ -186,10 +199,26 @@ func (s *Frontend) CountWorkflowExecutions(
 				return true, nil
 			}
 		}
-		out.Count++
+		counts[status]++
 		return true, nil
 	})
-	return out, err
+	return counted(counts, f.Groups), err
+}
+
+// counted returns how many workflows there are, in groups by their status if that was asked for.
+func counted(
+	counts map[enumspb.WorkflowExecutionStatus]int64, groups bool,
+) *workflowservice.CountWorkflowExecutionsResponse {
+	out := &workflowservice.CountWorkflowExecutionsResponse{}
+	for _, status := range slices.Sorted(maps.Keys(counts)) {
+		out.Count += counts[status]
+		if groups {
+			out.Groups = append(out.Groups, &workflowservice.CountWorkflowExecutionsResponse_AggregationGroup{
+				Count: counts[status], GroupValues: []*commonpb.Payload{convert.Keyword(status.String())},
+			})
+		}
+	}
+	return out
 }
 
 // older returns the filter of a list that has no query: of open workflows, or of closed ones.

@@ -38,6 +38,7 @@ func (s *Frontend) PollWorkflowTaskQueue(
 	if err != nil {
 		return nil, err
 	}
+	s.pollers.ask(poller{name, enumspb.TASK_QUEUE_TYPE_WORKFLOW, q.Identity}, 0)
 	return s.tasks.Poll(ctx, name, q.TaskQueue.Kind == enumspb.TASK_QUEUE_KIND_STICKY, q.Identity)
 }
 
@@ -63,6 +64,8 @@ func (s *Frontend) PollActivityTaskQueue(
 	if err != nil {
 		return nil, err
 	}
+	rate := q.GetTaskQueueMetadata().GetMaxTasksPerSecond().GetValue()
+	s.pollers.ask(poller{name, enumspb.TASK_QUEUE_TYPE_ACTIVITY, q.Identity}, rate)
 	out, err := s.queues.Poll(ctx, name, q.Identity, tasks.WaitFor(ctx, pollFor))
 	if out == nil {
 		out = &workflowservice.PollActivityTaskQueueResponse{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
+	"slices"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -140,6 +141,48 @@ func answerOf(
 		out.NextPageToken = at.bytes()
 	}
 	return out, n > 0 || closed || !q.WaitNewEvent
+}
+
+// GetWorkflowExecutionHistoryReverse returns the history of a run, the last event first, page by page.
+func (s *Frontend) GetWorkflowExecutionHistoryReverse(
+	ctx context.Context, q *workflowservice.GetWorkflowExecutionHistoryReverseRequest,
+) (*workflowservice.GetWorkflowExecutionHistoryReverseResponse, error) {
+	name, left := q.Execution, -1
+	if len(q.NextPageToken) > 0 {
+		at, ok := readPage(q.NextPageToken)
+		if !ok || at.from == 0 {
+			return nil, serviceerror.NewInvalidArgument("Invalid NextPageToken.")
+		}
+		name = &commonpb.WorkflowExecution{WorkflowId: q.Execution.GetWorkflowId(), RunId: at.run.String()}
+		left = at.from
+	}
+	r, err := s.use(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Release()
+	if all := r.Visible(); left < 0 || left > all {
+		left = all
+	}
+	most := pageEvents
+	if n := int(q.MaximumPageSize); n > 0 {
+		most = min(n, most)
+	}
+	from := max(left-most, 0)
+	events := r.Page(from, left-from)[:left-from]
+	n, size := len(events), 0
+	for n > 0 && (n == len(events) || size < pageBytes) {
+		n--
+		size += proto.Size(events[n])
+	}
+	out := &workflowservice.GetWorkflowExecutionHistoryReverseResponse{
+		History: &historypb.History{Events: slices.Clone(events[n:])},
+	}
+	slices.Reverse(out.History.Events)
+	if from += n; from > 0 {
+		out.NextPageToken = page{r.Fold.Run, from}.bytes()
+	}
+	return out, nil
 }
 
 // DescribeWorkflowExecution says how a run is doing.

@@ -8,12 +8,14 @@ import (
 	"sync"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/gzip" // the SDKs compress their requests
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -25,6 +27,8 @@ const (
 	Namespace = "default"
 	// maxMessage bounds a request.
 	maxMessage = 16 << 20
+	// maxPayload bounds what a caller gives a run at once, and what a worker answers.
+	maxPayload = 2 << 20
 	// maxStreams bounds the requests of one connection that are answered at once; others wait. Workers poll a lot.
 	maxStreams = 10_000
 )
@@ -48,6 +52,8 @@ func (g *Gateway) Frontend() *Frontend {
 		grpc.UnknownServiceHandler(s.unknown),
 	)
 	workflowservice.RegisterWorkflowServiceServer(s.grpc, s)
+	operatorservice.RegisterOperatorServiceServer(s.grpc, operator{Frontend: s})
+	healthpb.RegisterHealthServer(s.grpc, health{of: g})
 	return s
 }
 

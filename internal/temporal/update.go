@@ -54,7 +54,7 @@ func answerUpdate(
 }
 
 // largestUpdate bounds an update: its arguments with what is around them.
-const largestUpdate = 2<<20 + 64<<10
+const largestUpdate = maxPayload + 64<<10
 
 // checkUpdate refuses an update that makes no sense. It gives it an id where it has none, and returns the stage that is
 // waited for.

@@ -3,6 +3,8 @@ package temporal
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -131,8 +133,12 @@ func startEagerly(
 	return out, nil
 }
 
-// maxID bounds the ids and names that callers choose.
-const maxID = 1000
+const (
+	// maxID bounds the ids and names that callers choose.
+	maxID = 1000
+	// reservedQueue begins the names of queues that Temporal's server has for itself.
+	reservedQueue = "/_sys/"
+)
 
 // check refuses a start that makes no sense.
 func check(q *workflowservice.StartWorkflowExecutionRequest) (core.RunRules, error) {
@@ -149,6 +155,12 @@ func check(q *workflowservice.StartWorkflowExecutionRequest) (core.RunRules, err
 		wrong = "WorkflowType length exceeds limit."
 	case q.GetTaskQueue().GetName() == "":
 		wrong = "missing task queue name"
+	case strings.HasPrefix(q.TaskQueue.Name, reservedQueue):
+		wrong = "task queue name cannot start with reserved prefix " + reservedQueue
+	case enumspb.WorkflowIdReusePolicy_name[int32(q.WorkflowIdReusePolicy)] == "":
+		wrong = "unknown WorkflowIdReusePolicy " + strconv.Itoa(int(q.WorkflowIdReusePolicy))
+	case enumspb.WorkflowIdConflictPolicy_name[int32(q.WorkflowIdConflictPolicy)] == "":
+		wrong = "unknown WorkflowIdConflictPolicy " + strconv.Itoa(int(q.WorkflowIdConflictPolicy))
 	case err != nil:
 		wrong = err.Error()
 	}

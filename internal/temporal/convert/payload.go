@@ -15,6 +15,8 @@ import (
 const (
 	encoding  = "encoding"
 	plainJSON = "json/plain"
+	// attributeType is the metadata of the value of a search attribute that names its type.
+	attributeType = "type"
 )
 
 // Payloads reads what is stored of payloads; nil: there are none.
@@ -229,4 +231,12 @@ func Readmitted(payload []byte) *updatepb.Request {
 		return nil
 	}
 	return request
+}
+
+// Keyword returns a text as the value of a search attribute.
+func Keyword(text string) *commonpb.Payload {
+	data, _ := json.Marshal(text) // a text has a form
+	return &commonpb.Payload{
+		Metadata: map[string][]byte{encoding: []byte(plainJSON), attributeType: []byte("Keyword")}, Data: data,
+	}
 }

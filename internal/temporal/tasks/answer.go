@@ -114,7 +114,7 @@ func (r *OfRun) fail(l *lease, m *history.Meta) {
 		r.direct()
 		return
 	}
-	o := &offer{run: r}
+	o := &offer{run: r, since: r.keeper.now()}
 	r.offered = o
 	wait := min(calmFrom<<min(attempt-calmAfter, 7), calmMost)
 	time.AfterFunc(wait, func() {

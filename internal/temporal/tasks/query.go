@@ -107,12 +107,12 @@ func (r *OfRun) direct() {
 	}
 	queues, own := r.keeper.queues, r.Fold.Start().GetTaskQueue().GetName()
 	for _, q := range r.queries {
-		o := &offer{run: r, query: q}
-		if r.sticky.queue == "" {
+		o := &offer{run: r, query: q, queue: own, since: r.keeper.now()}
+		name := r.stickyQueue()
+		if name == "" {
 			queues.put(own, o, false)
 			continue
 		}
-		name := r.sticky.queue
 		queues.put(name, o, false)
 		time.AfterFunc(r.sticky.within, func() {
 			if !queues.remove(name, o) {

@@ -5,12 +5,16 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/core"
 )
 
 // offer is a workflow task that waits for a worker, or a query.
 type offer struct {
 	run   *OfRun
 	query *query // nil: it is a workflow task
+	queue string // the queue of all workers of the workflow
+	since core.Time // when it was made
 	// patience ends the wait for the worker that has the workflow in its memory; nil: any worker may take the offer.
 	patience *time.Timer
 }
@@ -22,7 +26,13 @@ type queues struct {
 	mu     sync.Mutex
 	closed bool
 	byName map[string]*queue
+	// left has the queues of workers that have stopped, and lefts the same in the order in which they did.
+	left  map[string]bool
+	lefts []string
 }
+
+// mostLeft bounds how many queues of stopped workers are known. Tasks for older ones wait until the patience ends.
+const mostLeft = 10_000
 
 // queue has offers or workers, never both.
 type queue struct {
@@ -30,7 +40,9 @@ type queue struct {
 	workers []chan *offer
 }
 
-func newQueues() *queues { return &queues{closing: make(chan struct{}), byName: map[string]*queue{}} }
+func newQueues() *queues {
+	return &queues{closing: make(chan struct{}), byName: map[string]*queue{}, left: map[string]bool{}}
+}
 
 func (q *queues) of(name string) *queue {
 	one := q.byName[name]
@@ -126,6 +138,46 @@ func (q *queues) take(ctx context.Context, name string, wait time.Duration) *off
 		return nil
 	}
 	return o
+}
+
+// leave returns the offers of a worker that has stopped. Nothing may be put into its queue any more.
+func (q *queues) leave(name string) []*offer {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.left[name] {
+		q.left[name] = true
+		q.lefts = append(q.lefts, name)
+	}
+	if len(q.lefts) > mostLeft {
+		delete(q.left, q.lefts[0])
+		q.lefts = q.lefts[1:]
+	}
+	one := q.byName[name]
+	if one == nil {
+		return nil
+	}
+	offers := one.offers
+	one.offers = nil
+	q.tidy(name)
+	return offers
+}
+
+// hasLeft reports whether the worker of a queue has stopped.
+func (q *queues) hasLeft(name string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.left[name]
+}
+
+// waiting returns how many offers wait in a queue, and when the oldest was made; zero: none does.
+func (q *queues) waiting(name string) (count int, since core.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	one := q.byName[name]
+	if one == nil || len(one.offers) == 0 {
+		return 0, 0
+	}
+	return len(one.offers), one.offers[0].since
 }
 
 // close lets all workers go.

@@ -3,6 +3,7 @@ package tasks
 import (
 	"container/list"
 	"context"
+	"math"
 	"sync"
 	"time"
 
@@ -88,6 +89,12 @@ func (r *OfRun) Events() []*history.Event { return r.Fold.View(r.seen()) }
 // Page returns these events without the first n, and may stop after most of them.
 func (r *OfRun) Page(n, most int) []*history.Event { return r.Fold.Page(n, most, r.seen()) }
 
+// Visible returns how many events anybody may see at present.
+func (r *OfRun) Visible() int {
+	final := r.Fold.Final()
+	return final + len(r.Page(final, math.MaxInt))
+}
+
 // seen returns the number of entries of which anybody may see the events.
 func (r *OfRun) seen() int {
 	if r.out != nil {
@@ -135,27 +142,60 @@ func (r *OfRun) offer() {
 	if _, isDue := r.wanted(); !isDue || r.out != nil || r.offered != nil {
 		return
 	}
-	o := &offer{run: r}
-	r.offered = o
 	queues := r.keeper.queues
-	if r.sticky.queue == "" {
-		queues.put(r.Fold.Start().GetTaskQueue().GetName(), o, false)
+	o := &offer{run: r, queue: r.Fold.Start().GetTaskQueue().GetName(), since: r.keeper.now()}
+	r.offered = o
+	name := r.stickyQueue()
+	if name == "" {
+		queues.put(o.queue, o, false)
 		return
 	}
-	name := r.sticky.queue
 	o.patience = time.AfterFunc(r.sticky.within, func() {
-		if !queues.remove(name, o) {
-			return
-		}
-		r := r.keeper.Use(r.Fold.Run) // it may have been forgotten and read again
-		defer r.Release()
-		if r.offered == o {
-			r.offered = nil
-			r.sticky = sticky{}
-			r.offer()
+		if queues.remove(name, o) {
+			r.keeper.offerToAll(o)
 		}
 	})
 	queues.put(name, o, false)
+}
+
+// stickyQueue returns the queue of the worker that has the workflow in its memory; empty: none has, or it has stopped.
+func (r *OfRun) stickyQueue() string {
+	if r.sticky.queue != "" && r.keeper.queues.hasLeft(r.sticky.queue) {
+		r.Unstick()
+	}
+	return r.sticky.queue
+}
+
+// offerToAll offers a workflow task to all workers that its own worker has not taken.
+func (k *Keeper) offerToAll(o *offer) {
+	r := k.Use(o.run.Fold.Run) // it may have been forgotten and read again
+	defer r.Release()
+	if r.offered == o {
+		r.offered = nil
+		r.Unstick()
+		r.offer()
+	}
+}
+
+// Leave gives the workflows of a worker that stops to all others. queue is its own one.
+func (k *Keeper) Leave(queue string) {
+	for _, o := range k.queues.leave(queue) {
+		if o.query != nil {
+			k.queues.put(o.queue, o, false)
+			continue
+		}
+		o.patience.Stop()
+		k.offerToAll(o)
+	}
+}
+
+// Waiting returns how many workflow tasks wait in a queue, and since when the oldest does; zero: none waits.
+func (k *Keeper) Waiting(queue string) (count int, since time.Time) {
+	count, at := k.queues.waiting(queue)
+	if count > 0 {
+		since = at.Std()
+	}
+	return count, since
 }
 
 // begin gives a task to a worker.

@@ -25,7 +25,11 @@ const (
 var fields = []string{fieldID, fieldRun, fieldType, fieldStatus, fieldStart, fieldExecution, fieldClose, fieldQueue}
 
 // Filter selects workflows: those of which all its conditions hold.
-type Filter struct{ conditions []condition }
+type Filter struct {
+	// Groups: the workflows are counted by their status.
+	Groups     bool
+	conditions []condition
+}
 
 // condition compares a field with values. BETWEEN is two of them.
 type condition struct {
@@ -51,11 +55,14 @@ func Parse(query string) (*Filter, error) {
 	p := &parser{words: words}
 	f := &Filter{}
 	for len(p.words) > 0 {
+		if p.word("GROUP") {
+			return f, p.group(f)
+		}
 		if err := p.condition(f); err != nil {
 			return nil, err
 		}
 		switch {
-		case len(p.words) == 0:
+		case len(p.words) == 0, p.is("GROUP"):
 		case p.word("AND") && len(p.words) > 0:
 		default:
 			return nil, unsupported(p.rest())
@@ -141,9 +148,23 @@ func (p *parser) next() token {
 	return w
 }
 
+// group reads by what workflows are counted: GROUP was taken.
+func (p *parser) group(f *Filter) error {
+	if !p.word("BY") || len(p.words) != 1 || p.words[0].text != fieldStatus {
+		return fmt.Errorf("invalid query: workflows are grouped by ExecutionStatus only: GROUP BY ExecutionStatus")
+	}
+	f.Groups = true
+	return nil
+}
+
+// is reports whether the next word is a certain one.
+func (p *parser) is(want string) bool {
+	return len(p.words) > 0 && !p.words[0].quoted && strings.EqualFold(p.words[0].text, want)
+}
+
 // word takes the next word if it is a certain one, and reports whether it was.
 func (p *parser) word(want string) bool {
-	is := len(p.words) > 0 && !p.words[0].quoted && strings.EqualFold(p.words[0].text, want)
+	is := p.is(want)
 	if is {
 		p.next()
 	}
