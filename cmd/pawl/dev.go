@@ -78,7 +78,7 @@ func (a serverVerbs) dev(ctx context.Context, address string) error {
 	if err != nil {
 		return errors.Join(err, all.close())
 	}
-	m.serve(all)
+	a.serve(m, all)
 	a.tellServing(ctx, m, "http://"+l.Addr().String())
 	return a.untilStopped(m, 0, stopWithin, nil)
 }

@@ -40,6 +40,8 @@ type machine struct {
 	signals        chan os.Signal  // signals to stop, received once attempts are executed; nil: none are
 	metrics        part.Metrics    // nil: nobody reads any, or this binary was built without them
 	gateway        part.Gateway    // the workflows of Temporal's SDKs; nil: this binary was built without them
+	others         []part.Gateway  // those of a server's namespaces beside the default one
+	sdks           part.SDKs       // serves Temporal's SDKs; nil: nothing does
 }
 
 // start opens the database and a daemon on it. With work set, attempts are executed; without, operations are applied
@@ -117,7 +119,11 @@ func (a *app) configOf(ctx context.Context, m *machine, work bool) (daemon.Confi
 	if err != nil {
 		return daemon.Config{}, err
 	}
-	m.gateway = gatewayOf(a, m)
+	retention, err := a.retentionOf(work)
+	if err != nil {
+		return daemon.Config{}, err
+	}
+	m.gateway = gatewayOf(a, m, retention)
 	cfg := daemon.Config{
 		Journal: m.journal, Paths: m.place, Namespace: m.place.Namespace, Work: work,
 		Owner: fmt.Sprintf("pid %d", os.Getpid()), Plugins: m.plugins(a.flows.Plugin()),
@@ -127,7 +133,8 @@ func (a *app) configOf(ctx context.Context, m *machine, work bool) (daemon.Confi
 		}, Slots: a.processes(),
 		Bodies: a.folder != nil,
 		Flows:  a.flowsOf(m), Webhooks: daemon.Webhooks{Send: a.folder != nil, Allow: a.webhookAllow},
-		Version: buildVersion(), Routes: routes, Warnings: a.peopleLog(), NoSocket: func(err error) {
+		Retention: retention, Version: buildVersion(), Routes: routes,
+		Warnings: a.peopleLog(), NoSocket: func(err error) {
 			fmt.Fprintf(a.Err, "pawl: other commands cannot work with the database while this one runs: %v\n", err)
 		}, Held: func(ctx context.Context, err *journal.HeldError) error {
 			return whileHeld(ctx, m.journal, err, a.Err)
@@ -145,9 +152,6 @@ func (a *app) configOf(ctx context.Context, m *machine, work bool) (daemon.Confi
 		if flows := a.folder.Over(m.place.Namespace, nil, nil); flows.Path() != "" {
 			cfg.Files = flows.Files
 		}
-	}
-	if cfg.Retention, err = a.retentionOf(work); err != nil {
-		return cfg, err
 	}
 	if a.virtual {
 		if m.clock, err = virtual.Of(ctx, m.journal, now()); err != nil {

@@ -46,12 +46,16 @@ func (a serverVerbs) openNamespace(ctx context.Context, m *machine, g *guarding,
 	if err != nil {
 		return err
 	}
-	cfg, err := a.configOf(ctx, &machine{place: p, journal: j}, true)
+	in := &machine{place: p, journal: j}
+	cfg, err := a.configOf(ctx, in, true)
 	if err != nil {
 		return errors.Join(err, j.Close())
 	}
 	if err := m.Add(ctx, cfg); err != nil {
 		return err
+	}
+	if m.others = append(m.others, in.gateway); m.sdks != nil {
+		m.sdks.Add(in.gateway)
 	}
 	g.opened = append(g.opened, p)
 	g.log.Info("serving a namespace", "namespace", p.Namespace, "database", p.Name())

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,9 +45,12 @@ type guarding struct {
 	logLevel slog.LevelVar
 	settings map[string][]string // the settings of the configuration file, as last read
 	certs    *listen.Certificate // nil: without TLS
-	// connections are those of the server's address.
+	// connections are those of the server's addresses.
 	connections *listen.Connections
-	opened      []database.Place // the databases of namespaces that are open
+	// clientCA is the file with who signs the certificates of Temporal's clients; empty: they need none.
+	clientCA      string
+	temporalLocal bool             // only this machine reaches the port for them
+	opened        []database.Place // the databases of namespaces that are open
 }
 
 // ending returns how long the server takes its time when it stops.
@@ -124,7 +126,7 @@ namespace has its own in FOLDER/NAME. It logs as JSON on stderr, and tells syste
 	flags := cmd.Flags()
 	flags.StringVar(&config, configFlag, "", "file with values for flags (default: the configuration file)")
 	settings(flags, g.add)
-	a.addTemporal(flags)
+	settings(flags, func(flags *pflag.FlagSet) { a.addTemporalServer(flags, g) })
 	return cmd
 }
 
@@ -218,7 +220,7 @@ func (a serverVerbs) runServer(ctx context.Context, g *guarding) error {
 		}
 	}
 	defer collector.GiveBack()()
-	m.serve(all)
+	a.serve(m, all)
 	a.tellReady(ctx, m, g, all.http)
 	err = a.untilStopped(m, drainWithin, stopWithin, func() { a.reload(ctx, m, g) })
 	g.log.Info("stopped")
@@ -234,9 +236,7 @@ func (g *guarding) open(ctx context.Context, processes int) (net.Listener, error
 	if (g.cert == "") != (g.key == "") {
 		return nil, usage("--tls-cert and --tls-key belong together")
 	}
-	ip, err := netip.ParseAddr(host)
-	loopback := host == "localhost" || err == nil && ip.IsLoopback()
-	if !loopback && g.cert == "" && !g.insecure {
+	if !isLoopback(host) && g.cert == "" && !g.insecure {
 		return nil, usage("--listen %s: other machines reach this address, and tokens would be sent without "+
 			"encryption; give --tls-cert and --tls-key, or --insecure behind a proxy that has TLS", g.listen)
 	}

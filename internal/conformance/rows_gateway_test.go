@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -52,7 +51,7 @@ func onGateway(
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		now := func() core.Time { return policy.At(time.Now()) }
-		plugin := temporal.New(worker.Clock{Now: now}, slog.New(slog.DiscardHandler))
+		plugin := temporal.New(temporal.Settings{Clock: worker.Clock{Now: now}})
 		e, err := engine.New(engine.Config{Journal: memory.NewPartitions(3), Kinds: plugin.Kinds(nil, nil), Now: now})
 		if err == nil {
 			err = plugin.Open(e)
@@ -68,7 +67,6 @@ func onGateway(
 			front.Drain()
 			_ = e.Close() // an error says that something was not saved
 			plugin.Close()
-			_ = front.Close()
 			synctest.Wait()
 		}()
 		g := &gateway{T: t, front: front}

@@ -68,6 +68,11 @@ func (d *Daemon) Handler() http.Handler { return d.server.Handler() }
 // Streams returns how many callers follow a run, or wait for its end, at present.
 func (d *Daemon) Streams() int { return d.server.Streams() }
 
+// Begin counts a request of a token that came by another protocol, or refuses it; see [server.Begin].
+func (d *Daemon) Begin(token api.Token, waits bool) (end func(), err error) {
+	return server.Begin(d.server, token, waits)
+}
+
 // SetLimits changes the bounds of the requests of one token.
 func (d *Daemon) SetLimits(l server.Limits) { d.server.SetLimits(l) }
 

@@ -100,25 +100,40 @@ func (u *usage) begin(r *http.Request, pattern string) (end func(), p *httpapi.P
 	if c == nil || c.local || c.token.ID == "" {
 		return func() {}, nil
 	}
+	return u.beginOf(c.token, mayWait(r, pattern))
+}
+
+// Begin counts a request of a token that came by another protocol, or refuses it. waits: it may stay open for long. The
+// caller calls end when the request has ended. Errors: CodeLimited.
+func Begin(s *Server, token api.Token, waits bool) (end func(), err error) {
+	end, p := s.usage.beginOf(token, waits)
+	if p != nil {
+		return nil, &api.Error{Code: api.CodeLimited, Message: p.Detail}
+	}
+	return end, nil
+}
+
+// beginOf counts a request of a token, or refuses it.
+func (u *usage) beginOf(token api.Token, waits bool) (end func(), p *httpapi.Problem) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	id, now := c.token.ID, time.Now()
+	id, now := token.ID, time.Now()
 	if rate := u.limits.Rate; rate > 0 {
 		free := u.free[id]
 		if free.Before(now) {
 			free = now
 		}
 		if free.Sub(now) > burst {
-			return nil, limited("the token %q makes more than %d requests in a second", c.token.Name, rate)
+			return nil, limited("the token %q makes more than %d requests in a second", token.Name, rate)
 		}
 		u.free[id] = free.Add(time.Second / time.Duration(rate))
 		u.sweep(now)
 	}
-	if !mayWait(r, pattern) {
+	if !waits {
 		return func() {}, nil
 	}
 	if most := u.limits.Waits; most > 0 && u.waiting[id] >= most {
-		return nil, limited("the token %q has %d streams, polls and waits open", c.token.Name, most)
+		return nil, limited("the token %q has %d streams, polls and waits open", token.Name, most)
 	}
 	if most := u.limits.AllWaits; most > 0 && u.allWait >= most {
 		return nil, limited("all tokens together have %d streams, polls and waits open", most)

@@ -19,11 +19,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/sim/sdk"
 	"github.com/pawl-dev/pawl/internal/temporal"
 	"github.com/pawl-dev/pawl/internal/temporal/history"
-	"github.com/pawl-dev/pawl/internal/worker"
 )
 
 // sdkKind is how the gateway has its workflows executed.
-var sdkKind = temporal.New(worker.Clock{}, nil).Kinds(nil, nil)[history.Kind]
+var sdkKind = temporal.New(temporal.Settings{}).Kinds(nil, nil)[history.Kind]
 
 // sdkWorkflow returns a workflow that an SDK decides for.
 func sdkWorkflow(name string) (*workflow, error) {

@@ -82,7 +82,7 @@ func (s *Frontend) SignalWithStartWorkflowExecution(
 		CronSchedule: q.CronSchedule, Memo: q.Memo, SearchAttributes: q.SearchAttributes, Header: q.Header,
 		WorkflowStartDelay: q.WorkflowStartDelay, UserMetadata: q.UserMetadata, Priority: q.Priority,
 	}
-	event := core.SignalReceived{Name: q.SignalName, ID: q.RequestId, Payload: payload, Actor: q.Identity}
+	event := core.SignalReceived{Name: q.SignalName, ID: q.RequestId, Payload: payload, Actor: actor(ctx, q.Identity)}
 	for range 3 { // the run that is to hear of it may end meanwhile
 		id, started, err := s.start(ctx, start, core.Signal{Name: event.Name, ID: event.ID, Payload: payload})
 		if err == nil && !started {

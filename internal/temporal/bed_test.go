@@ -59,7 +59,7 @@ func newBed(t *testing.T) *bed {
 func (b *bed) open() {
 	b.Helper()
 	now := func() core.Time { return policy.At(time.Now()) }
-	g := New(worker.Clock{Now: now}, nil)
+	g := New(Settings{Clock: worker.Clock{Now: now}})
 	kinds := g.Kinds(nil, nil)
 	kinds[journal.KindFlow] = engine.Kind{Compile: compileFlow}
 	e, err := engine.New(engine.Config{Journal: b.journal, Kinds: kinds, Now: now})
@@ -72,7 +72,7 @@ func (b *bed) open() {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.engine, b.server = e, g.Frontend()
+	b.engine, b.server = e, NewProtocol(ProtocolConfig{}, g).front(Namespace)
 }
 
 // close closes the engine.
@@ -80,7 +80,7 @@ func (b *bed) close() {
 	b.server.Drain()
 	_ = b.engine.Close() // an error says that something was not saved
 	b.server.Gateway.Close()
-	_ = b.server.Close()
+	_ = b.server.server.Close()
 	synctest.Wait()
 }
 

@@ -37,7 +37,7 @@ type childStart struct {
 
 // childOf returns the payload of a step that starts a child workflow. The child is told the run above it, and the one
 // at the top.
-func childOf(r *core.Run, s *core.Step) ([]byte, *policy.Failure) {
+func childOf(namespace string, r *core.Run, s *core.Step) ([]byte, *policy.Failure) {
 	a := &commandpb.StartChildWorkflowExecutionCommandAttributes{}
 	if err := proto.Unmarshal(s.Spec.Input, a); err != nil {
 		return nil, unreadable(err)
@@ -49,7 +49,7 @@ func childOf(r *core.Run, s *core.Step) ([]byte, *policy.Failure) {
 	start := convert.ChildStart(a, own)
 	self := &commonpb.WorkflowExecution{WorkflowId: r.WorkflowID, RunId: r.ID.String()}
 	told := &historypb.WorkflowExecutionStartedEventAttributes{
-		ParentWorkflowNamespace: Namespace, ParentWorkflowExecution: self, ParentInitiatedEventId: initiatedBy(s),
+		ParentWorkflowNamespace: namespace, ParentWorkflowExecution: self, ParentInitiatedEventId: initiatedBy(s),
 		RootWorkflowExecution: self,
 	}
 	if root := convert.Told(own).RootWorkflowExecution; root != nil {

@@ -36,7 +36,7 @@ func (h *headers) HandleRPC(_ context.Context, s stats.RPCStats) {
 func TestAnswersAreNotCompressed(t *testing.T) {
 	bubble(t, func(b *bed) {
 		l := memnet.Listen()
-		go func() { _ = b.server.Serve(l) }()
+		go func() { _ = b.server.server.Serve(l) }()
 		var got headers
 		conn, err := grpc.NewClient("passthrough:///memory", grpc.WithStatsHandler(&got),
 			grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -53,7 +53,7 @@ func TestAnswersAreNotCompressed(t *testing.T) {
 			b.Errorf("%d answers, %d of them compressed, %v", got.all.Load(), got.compressed.Load(), err)
 		}
 		_ = conn.Close()
-		_ = b.server.Close()
+		_ = b.server.server.Close()
 		synctest.Wait()
 	})
 }

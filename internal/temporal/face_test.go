@@ -44,7 +44,7 @@ type face struct {
 func faced(t *testing.T, test func(f *face)) {
 	bubble(t, func(b *bed) {
 		l := memnet.Listen()
-		go func() { _ = b.server.Serve(l) }()
+		go func() { _ = b.server.server.Serve(l) }()
 		conn, err := grpc.NewClient("passthrough:///memory",
 			grpc.WithTransportCredentials(insecure.NewCredentials()),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
@@ -55,7 +55,7 @@ func faced(t *testing.T, test func(f *face)) {
 		}
 		defer func() {
 			_ = conn.Close()
-			_ = b.server.Close()
+			_ = b.server.server.Close()
 			synctest.Wait()
 		}()
 		test(&face{b, conn})

@@ -3,6 +3,7 @@ package temporal
 import (
 	"log/slog"
 	"sync"
+	"time"
 
 	commandpb "go.temporal.io/api/command/v1"
 	commonpb "go.temporal.io/api/common/v1"
@@ -27,6 +28,7 @@ import (
 type Gateway struct {
 	kind.Base
 
+	cfg    Settings
 	clock  worker.Clock
 	log    *slog.Logger
 	engine *engine.Engine
@@ -41,29 +43,43 @@ type Gateway struct {
 
 var _ kind.Plugin = (*Gateway)(nil)
 
-// New returns a gateway. The clock is the engine's; without a log nothing is logged.
-func New(clock worker.Clock, log *slog.Logger) *Gateway {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
+// Settings configures a gateway.
+type Settings struct {
+	Clock     worker.Clock  // the clock of the engine
+	Log       *slog.Logger  // nil: nothing is logged
+	Namespace string        // the name by which clients know the engine's database. Default: Namespace
+	Retention time.Duration // how long closed runs are kept; 0: forever
+}
+
+// New returns a gateway.
+func New(cfg Settings) *Gateway {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Namespace == "" {
+		cfg.Namespace = Namespace
 	}
 	g := &Gateway{
-		clock: clock, log: log, tasks: tasks.New(clock.Now, log), queues: activities.New(clock),
-		pollers: pollers{seen: map[poller]polled{}}, drained: make(chan struct{}),
+		cfg: cfg, clock: cfg.Clock, log: cfg.Log, tasks: tasks.New(cfg.Namespace, cfg.Clock.Now, cfg.Log),
+		queues: activities.New(cfg.Clock), pollers: pollers{seen: map[poller]polled{}}, drained: make(chan struct{}),
 	}
 	g.tasks.SeatEagerly(g.queues.Expect)
 	return g
 }
 
-// definition is that of all workflows: what holds for a run is in its input.
-var definition = &core.Definition{
-	NewDecider: func(*core.Run) core.Decider { return decider{} }, HasBody: true, Answers: true,
-	ChildID: childID, Rules: convert.RulesOf, Successor: successor, InputAfter: convert.InputAfter,
-	ShowInput: convert.ShowInput, ShowValue: convert.ShowValue,
+// definitionIn returns the definition of all workflows of a namespace: what holds for a run is in its input.
+func definitionIn(namespace string) *core.Definition {
+	return &core.Definition{
+		NewDecider: func(*core.Run) core.Decider { return decider{namespace} }, HasBody: true, Answers: true,
+		ChildID: childID, Rules: convert.RulesOf, Successor: successor, InputAfter: convert.InputAfter,
+		ShowInput: convert.ShowInput, ShowValue: convert.ShowValue,
+	}
 }
 
-func init() { kind.Describe(history.Kind, kind.Traits{Shown: definition}) }
+func init() { kind.Describe(history.Kind, kind.Traits{Shown: definitionIn(Namespace)}) }
 
 func (g *Gateway) Kinds(journal.Journal, func(string) (journal.Definition, error)) map[string]engine.Kind {
+	definition := definitionIn(g.cfg.Namespace)
 	compile := func(journal.Definition) (*core.Definition, error) { return definition, nil }
 	return map[string]engine.Kind{history.Kind: {Compile: compile, Child: readChild, Bodies: g.tasks}}
 }
@@ -85,7 +101,7 @@ func (g *Gateway) Drain() {
 func (g *Gateway) Close() { g.queues.Forget() }
 
 // decider asks the worker of the workflow.
-type decider struct{}
+type decider struct{ namespace string }
 
 func (decider) Decide(r *core.Run, _ []core.StepID, _ core.Time) []core.Command {
 	if r.Closing != nil {
@@ -100,9 +116,9 @@ func (decider) Match(*core.Run, *core.Step, string, *policy.Failure, []byte, cor
 
 // Task implements core.Decider. It returns what the worker of an activity gets, except for the token, or how a child
 // workflow is started.
-func (decider) Task(r *core.Run, s *core.Step, now core.Time) ([]byte, *policy.Failure) {
+func (d decider) Task(r *core.Run, s *core.Step, now core.Time) ([]byte, *policy.Failure) {
 	if s.Spec.Kind == core.KindChild {
-		return childOf(r, s)
+		return childOf(d.namespace, r, s)
 	}
 	a := &commandpb.ScheduleActivityTaskCommandAttributes{}
 	if err := proto.Unmarshal(s.Spec.Input, a); err != nil {
@@ -113,7 +129,7 @@ func (decider) Task(r *core.Run, s *core.Step, now core.Time) ([]byte, *policy.F
 		return nil, unreadable(err)
 	}
 	out, err := proto.Marshal(&workflowservice.PollActivityTaskQueueResponse{
-		WorkflowNamespace: Namespace, WorkflowType: start.WorkflowType,
+		WorkflowNamespace: d.namespace, WorkflowType: start.WorkflowType,
 		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: r.WorkflowID, RunId: r.ID.String()},
 		ActivityType:      a.ActivityType, ActivityId: a.ActivityId, Header: a.Header, Input: a.Input,
 		ScheduledTime: stamp(s.ScheduledAt), CurrentAttemptScheduledTime: stamp(s.ReadyAt), StartedTime: stamp(now),

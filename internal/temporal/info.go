@@ -2,6 +2,8 @@ package temporal
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -37,20 +39,31 @@ func (s *Frontend) GetClusterInfo(
 	context.Context, *workflowservice.GetClusterInfoRequest,
 ) (*workflowservice.GetClusterInfoResponse, error) {
 	return &workflowservice.GetClusterInfoResponse{
-		ServerVersion: serverVersion, ClusterName: clusterName, ClusterId: namespaceID, HistoryShardCount: 1,
+		ServerVersion: serverVersion, ClusterName: clusterName, ClusterId: namespaceID(Namespace), HistoryShardCount: 1,
 		PersistenceStore: clusterName, VisibilityStore: clusterName, InitialFailoverVersion: 1,
 		FailoverVersionIncrement: 10,
 	}, nil
 }
 
-// namespaceID is the id of the only namespace: SDKs want one.
-const namespaceID = "00000000-0000-0000-0000-000000000001"
+// namespaceID returns the id of a namespace: SDKs want one.
+func namespaceID(name string) string {
+	if name == Namespace {
+		return "00000000-0000-0000-0000-000000000001"
+	}
+	sum := sha256.Sum256([]byte("namespace\x00" + name))
+	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // a UUID whose bits mean nothing
+	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
+}
 
-func namespace() *workflowservice.DescribeNamespaceResponse {
-	const kept = 100 * 365 * 24 * time.Hour // pawl server --retention says how long closed runs are kept
+// describe describes the namespace.
+func (s *Frontend) describe() *workflowservice.DescribeNamespaceResponse {
+	kept := s.cfg.Retention
+	if kept == 0 { // forever
+		kept = 100 * 365 * 24 * time.Hour
+	}
 	return &workflowservice.DescribeNamespaceResponse{
 		NamespaceInfo: &namespacepb.NamespaceInfo{
-			Name: Namespace, State: enumspb.NAMESPACE_STATE_REGISTERED, Id: namespaceID,
+			Name: s.cfg.Namespace, State: enumspb.NAMESPACE_STATE_REGISTERED, Id: namespaceID(s.cfg.Namespace),
 			Capabilities: &namespacepb.NamespaceInfo_Capabilities{
 				EagerWorkflowStart: true, SyncUpdate: true, AsyncUpdate: true,
 			},
@@ -71,36 +84,55 @@ func namespace() *workflowservice.DescribeNamespaceResponse {
 	}
 }
 
-// DescribeNamespace describes the only namespace.
+// DescribeNamespace describes a namespace, which is named by its name or its id.
 func (s *Frontend) DescribeNamespace(
-	_ context.Context, q *workflowservice.DescribeNamespaceRequest,
+	ctx context.Context, q *workflowservice.DescribeNamespaceRequest,
 ) (*workflowservice.DescribeNamespaceResponse, error) {
-	if q.Namespace == "" && q.Id == "" {
+	if q.Namespace != "" {
+		return s.describe(), nil
+	}
+	if q.Id == "" {
 		return nil, serviceerror.NewInvalidArgument("Namespace is not set on request.")
 	}
-	if q.Namespace != Namespace && q.Id != namespaceID {
-		return nil, serviceerror.NewNamespaceNotFound(q.Namespace + q.Id)
+	for _, f := range s.server.namespaces(ctx) {
+		if namespaceID(f.cfg.Namespace) == q.Id {
+			return f.describe(), nil
+		}
 	}
-	return namespace(), nil
+	return nil, serviceerror.NewNamespaceNotFound(q.Id)
 }
 
-// ListNamespaces lists the only one.
+// ListNamespaces lists the namespaces that the caller may use.
 func (s *Frontend) ListNamespaces(
-	context.Context, *workflowservice.ListNamespacesRequest,
+	ctx context.Context, _ *workflowservice.ListNamespacesRequest,
 ) (*workflowservice.ListNamespacesResponse, error) {
-	return &workflowservice.ListNamespacesResponse{
-		Namespaces: []*workflowservice.DescribeNamespaceResponse{namespace()},
-	}, nil
+	out := &workflowservice.ListNamespacesResponse{}
+	for _, f := range s.server.namespaces(ctx) {
+		out.Namespaces = append(out.Namespaces, f.describe())
+	}
+	return out, nil
 }
 
-// RegisterNamespace refuses another one.
+// RegisterNamespace refuses a new namespace: its database would be lost when the server starts without it again.
 func (s *Frontend) RegisterNamespace(
 	_ context.Context, q *workflowservice.RegisterNamespaceRequest,
 ) (*workflowservice.RegisterNamespaceResponse, error) {
-	if q.Namespace == Namespace {
+	if q.Namespace == "" {
+		return nil, serviceerror.NewInvalidArgument("Namespace is not set on request.")
+	}
+	if s.server.front(q.Namespace) != nil {
 		return nil, serviceerror.NewNamespaceAlreadyExists("Namespace already exists.")
 	}
-	return nil, serviceerror.NewUnimplemented("the only namespace is " + Namespace)
+	return nil, serviceerror.NewFailedPrecondition(fmt.Sprintf(
+		"the configuration of the server names its namespaces: add %q to namespaces, and send it SIGHUP", q.Namespace))
+}
+
+// UpdateNamespace refuses to change what the configuration of the server says.
+func (s *Frontend) UpdateNamespace(
+	context.Context, *workflowservice.UpdateNamespaceRequest,
+) (*workflowservice.UpdateNamespaceResponse, error) {
+	return nil, serviceerror.NewFailedPrecondition("the configuration of the server says what holds for a namespace: " +
+		"how long closed workflows are kept is retention there")
 }
 
 // ShutdownWorker hears that a worker stops. The workflows that it has in its memory go to others from now on.

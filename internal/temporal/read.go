@@ -254,7 +254,7 @@ func infoOf(r *tasks.OfRun) *workflowpb.WorkflowExecutionInfo {
 		FirstRunId: f.First().String(), Memo: f.Memo(), SearchAttributes: f.Search(), Priority: f.Start().Priority,
 	}
 	if parent != nil {
-		out.ParentNamespaceId = namespaceID
+		out.ParentNamespaceId = namespaceID(r.Namespace())
 	}
 	if out.Memo == nil { // an SDK takes nil amiss
 		out.Memo = &commonpb.Memo{}

@@ -28,7 +28,7 @@ func (s *Frontend) DeleteWorkflowExecution(
 	r.Release()
 	if open {
 		err = s.engine.Input(ctx, id, core.Operation{
-			Op: core.OpTerminate, Step: core.NoStep, Actor: removeActor, Reason: removeReason,
+			Op: core.OpTerminate, Step: core.NoStep, Actor: actor(ctx, removeActor), Reason: removeReason,
 		}, true)
 		if err != nil && api.CodeOf(err) != api.CodeRunClosed {
 			return nil, err

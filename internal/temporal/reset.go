@@ -62,7 +62,7 @@ func reset(
 	if err != nil {
 		return id, err
 	}
-	req := engine.ForkRequest{WorkflowID: name, Actor: q.Identity, Reason: q.Reason}
+	req := engine.ForkRequest{WorkflowID: name, Actor: actor(ctx, q.Identity), Reason: q.Reason}
 	if current.Fold.Closed == 0 {
 		req.Open, req.Seq = current.Fold.Run, current.Fold.Entries
 	}

@@ -20,7 +20,7 @@ import (
 func (s *Frontend) UpdateWorkflowExecution(
 	ctx context.Context, q *workflowservice.UpdateWorkflowExecutionRequest,
 ) (*workflowservice.UpdateWorkflowExecutionResponse, error) {
-	until, err := checkUpdate(s, q)
+	until, err := checkUpdate(ctx, s, q)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,9 @@ const largestUpdate = maxPayload + 64<<10
 
 // checkUpdate refuses an update that makes no sense. It gives it an id where it has none, and returns the stage that is
 // waited for.
-func checkUpdate(s *Frontend, q *workflowservice.UpdateWorkflowExecutionRequest) (tasks.Stage, error) {
+func checkUpdate(
+	ctx context.Context, s *Frontend, q *workflowservice.UpdateWorkflowExecutionRequest,
+) (tasks.Stage, error) {
 	wrong := ""
 	switch {
 	case q.Request == nil:
@@ -80,6 +82,7 @@ func checkUpdate(s *Frontend, q *workflowservice.UpdateWorkflowExecutionRequest)
 	if q.Request.Meta == nil {
 		q.Request.Meta = &updatepb.Meta{}
 	}
+	q.Request.Meta.Identity = actor(ctx, q.Request.Meta.Identity)
 	if q.Request.Meta.UpdateId == "" {
 		q.Request.Meta.UpdateId = core.NewRunID(s.clock.Now(), 0, rand.Uint64(), rand.Uint64()).String() // a UUID
 	}
@@ -130,7 +133,7 @@ func (s *Frontend) ExecuteMultiOperation(
 	if err != nil {
 		return nil, err
 	}
-	until, err := checkUpdate(s, update)
+	until, err := checkUpdate(ctx, s, update)
 	if err != nil {
 		return nil, both(errAborted, err)
 	}

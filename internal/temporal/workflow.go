@@ -195,7 +195,7 @@ func (s *Frontend) startAs(
 		return id, false, serviceerror.NewInvalidArgument(err.Error())
 	}
 	req := engine.StartRequest{
-		Start:      core.Start{WorkflowID: q.WorkflowId, Input: input, Actor: q.Identity, Signals: events},
+		Start:      core.Start{WorkflowID: q.WorkflowId, Input: input, Actor: actor(ctx, q.Identity), Signals: events},
 		Definition: definitionOf(q.WorkflowType.Name), RunID: as, Newest: new(core.RunID), // most ids are new
 	}
 	if delay := q.WorkflowStartDelay.AsDuration(); delay > 0 {
@@ -294,7 +294,7 @@ func (s *Frontend) SignalWorkflowExecution(
 		return nil, serviceerror.NewInvalidArgument(err.Error())
 	}
 	err = s.give(ctx, q.WorkflowExecution, id, core.SignalReceived{
-		Name: q.SignalName, ID: q.RequestId, Payload: payload, Actor: q.Identity,
+		Name: q.SignalName, ID: q.RequestId, Payload: payload, Actor: actor(ctx, q.Identity),
 	})
 	return &workflowservice.SignalWorkflowExecutionResponse{}, err
 }
@@ -320,7 +320,7 @@ func (s *Frontend) RequestCancelWorkflowExecution(
 	id, err := s.open(ctx, q.WorkflowExecution, q.FirstExecutionRunId)
 	if err == nil {
 		err = s.give(ctx, q.WorkflowExecution, id, core.Operation{
-			Op: core.OpCancel, Step: core.NoStep, Actor: q.Identity, Reason: q.Reason,
+			Op: core.OpCancel, Step: core.NoStep, Actor: actor(ctx, q.Identity), Reason: q.Reason,
 		})
 	}
 	return &workflowservice.RequestCancelWorkflowExecutionResponse{}, err
@@ -333,7 +333,7 @@ func (s *Frontend) TerminateWorkflowExecution(
 	id, err := s.open(ctx, q.WorkflowExecution, q.FirstExecutionRunId)
 	if err == nil {
 		err = s.give(ctx, q.WorkflowExecution, id, core.Operation{
-			Op: core.OpTerminate, Step: core.NoStep, Actor: q.Identity, Reason: q.Reason,
+			Op: core.OpTerminate, Step: core.NoStep, Actor: actor(ctx, q.Identity), Reason: q.Reason,
 		})
 	}
 	return &workflowservice.TerminateWorkflowExecutionResponse{}, err

@@ -20,8 +20,8 @@ const (
 	// others are let in, too.
 	oneAddress = 0.75
 	leastEach  = 64
-	// tellEvery is the pause between two warnings that connections are full.
-	tellEvery = time.Minute
+	// fullEvery is the pause between two warnings that connections are full.
+	fullEvery = time.Minute
 )
 
 // Bounds limit the connections of a listener. The zero value means the defaults.
@@ -91,11 +91,15 @@ func (c *Connections) Open() int {
 func (c *Connections) Ended() int64 { return c.ended.Load() }
 
 // Over returns a listener whose connections are counted and bounded.
-func (c *Connections) Over(l net.Listener) net.Listener { return counted{l, c} }
+func (c *Connections) Over(l net.Listener) net.Listener { return counted{l, c, http.StateNew} }
+
+// OverBusy is Over for a protocol whose connections are always at work, and so never closed for others.
+func (c *Connections) OverBusy(l net.Listener) net.Listener { return counted{l, c, http.StateActive} }
 
 type counted struct {
 	net.Listener
-	all *Connections
+	all   *Connections
+	begin http.ConnState // the state of a new connection
 }
 
 // Accept returns the next connection that is let in.
@@ -105,7 +109,7 @@ func (l counted) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if admitted := l.all.admit(inner); admitted != nil {
+		if admitted := l.all.admit(inner, l.begin); admitted != nil {
 			return admitted, nil
 		}
 		_ = inner.Close() // it is one too many
@@ -124,10 +128,10 @@ type conn struct {
 }
 
 // admit counts a connection, after making room for it. It returns nil if there is no room.
-func (c *Connections) admit(inner net.Conn) net.Conn {
+func (c *Connections) admit(inner net.Conn, begin http.ConnState) net.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := &conn{Conn: inner, all: c, from: addressOf(inner), since: c.now()}
+	n := &conn{Conn: inner, all: c, from: addressOf(inner), since: c.now(), state: begin}
 	var victim *conn
 	switch {
 	case c.of[n.from] >= c.each:
@@ -196,7 +200,7 @@ func (c *Connections) largest() (most int) {
 func (c *Connections) tell(ended netip.Addr) {
 	c.ended.Add(1)
 	now := c.now()
-	if now.Sub(c.told) < tellEvery {
+	if now.Sub(c.told) < fullEvery {
 		return
 	}
 	c.told = now
@@ -210,8 +214,7 @@ func (c *Connections) tell(ended netip.Addr) {
 		"each", c.each, "address", from, "has", c.of[from], "closed", ended)
 }
 
-// State notes the state of a connection, for the ConnState of an http.Server. Other servers leave their connections
-// new: of these, the oldest is closed.
+// State notes the state of a connection, for the ConnState of an http.Server.
 func (c *Connections) State(inner net.Conn, state http.ConnState) {
 	n := connOf(inner)
 	if n == nil {

@@ -65,7 +65,7 @@ func newCrowd(most, each int) *crowd {
 func (c *crowd) opens(name, address string) {
 	c.now = c.now.Add(time.Second)
 	c.raw[name] = &caller{address: address}
-	c.conns[name] = c.admit(c.raw[name])
+	c.conns[name] = c.admit(c.raw[name], http.StateNew)
 }
 
 func (c *crowd) is(name string, state http.ConnState) {
@@ -190,7 +190,7 @@ func TestFullIsTold(t *testing.T) {
 		!strings.Contains(got, "address=10.0.0.7 has=2") {
 		t.Error(got)
 	}
-	c.now = c.now.Add(tellEvery)
+	c.now = c.now.Add(fullEvery)
 	c.opens("5", "10.0.0.5")
 	if got := c.log.String(); strings.Count(got, "connections are full") != 2 {
 		t.Error(got)

@@ -10,9 +10,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/temporal/history"
 )
 
-// namespace is the only one.
-const namespace = "default"
-
 // child begins a child workflow.
 func (d *deciding) child(said *commandpb.StartChildWorkflowExecutionCommandAttributes) *badCommand {
 	const cause = enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_START_CHILD_EXECUTION_ATTRIBUTES
@@ -24,7 +21,7 @@ func (d *deciding) child(said *commandpb.StartChildWorkflowExecutionCommandAttri
 		return bad(cause, "WorkflowId length exceeds limit")
 	case a.GetWorkflowType().GetName() == "":
 		return bad(cause, "WorkflowType is not set on command")
-	case isOtherNamespace(a.Namespace):
+	case d.isOther(a.Namespace):
 		return bad(cause, "there is no namespace %q here", a.Namespace)
 	}
 	if a.RetryPolicy != nil {
@@ -47,7 +44,8 @@ func (d *deciding) child(said *commandpb.StartChildWorkflowExecutionCommandAttri
 // maxID bounds the ids that workers choose.
 const maxID = 1000
 
-func isOtherNamespace(name string) bool { return name != "" && name != namespace }
+// isOther reports whether a worker names another namespace than that of its workflow.
+func (d *deciding) isOther(namespace string) bool { return namespace != "" && namespace != d.namespace }
 
 // signalRun sends an event to another run.
 func (d *deciding) signalRun(a *commandpb.SignalExternalWorkflowExecutionCommandAttributes) *badCommand {
@@ -58,7 +56,7 @@ func (d *deciding) signalRun(a *commandpb.SignalExternalWorkflowExecutionCommand
 		return bad(cause, "%v", err)
 	case a.SignalName == "":
 		return bad(cause, "SignalName is not set on command")
-	case isOtherNamespace(a.Namespace):
+	case d.isOther(a.Namespace):
 		return bad(cause, "there is no namespace %q here", a.Namespace)
 	}
 	return d.send(cause, history.SendSignal, a, core.Sent{
@@ -70,7 +68,7 @@ func (d *deciding) signalRun(a *commandpb.SignalExternalWorkflowExecutionCommand
 // cancelAnother asks another run to cancel.
 func (d *deciding) cancelAnother(a *commandpb.RequestCancelExternalWorkflowExecutionCommandAttributes) *badCommand {
 	const cause = enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_ATTRIBUTES
-	if isOtherNamespace(a.Namespace) {
+	if d.isOther(a.Namespace) {
 		return bad(cause, "there is no namespace %q here", a.Namespace)
 	}
 	return d.send(cause, history.SendCancel, a, core.Sent{

@@ -29,12 +29,13 @@ func bad(cause enumspb.WorkflowTaskFailedCause, format string, args ...any) *bad
 // deciding makes core's commands of an answer. Steps that it begins are known to its later commands: a worker may
 // begin a timer and cancel it in one answer.
 type deciding struct {
-	fold  *history.Fold
-	next  int64 // the id of the event that the next command becomes
-	out   []core.Command
-	timer map[string]string // names of timers that the answer has begun, by their ids; empty: it has cancelled them
-	acts  map[string]string // names of activities, by their ids
-	at    map[int64]string  // names of activities, by the ids of their events
+	fold      *history.Fold
+	next      int64 // the id of the event that the next command becomes
+	out       []core.Command
+	timer     map[string]string // names of timers that the answer has begun, by their ids; empty: it has cancelled them
+	acts      map[string]string // names of activities, by their ids
+	at        map[int64]string  // names of activities, by the ids of their events
+	namespace string            // the workflow's
 	// children are the names of the steps of child workflows, by their ids.
 	children map[string]string
 }
@@ -44,7 +45,7 @@ func (r *OfRun) commands(
 	q *workflowservice.RespondWorkflowTaskCompletedRequest, l *lease, s *said,
 ) ([]core.Command, *badCommand) {
 	task := r.Fold.Task(l.seen, r.Fold.Final(), l.began, l.identity, l.attempt)
-	return decide(r.Fold, task.Started, q.Commands, s.becomesEvent)
+	return decide(r.Namespace(), r.Fold, task.Started, q.Commands, s.becomesEvent)
 }
 
 // Decide returns the commands of an answer for core. The history is what its worker knew, without the event with which
@@ -53,7 +54,7 @@ func (r *OfRun) commands(
 func Decide(
 	known *history.Fold, started int64, commands []*commandpb.Command, told func(message string) bool,
 ) ([]core.Command, error) {
-	out, why := decide(known, started, commands, told)
+	out, why := decide("", known, started, commands, told)
 	if why != nil {
 		return nil, errors.New(why.text)
 	}
@@ -61,11 +62,12 @@ func Decide(
 }
 
 func decide(
-	known *history.Fold, started int64, commands []*commandpb.Command, told func(message string) bool,
+	namespace string, known *history.Fold, started int64,
+	commands []*commandpb.Command, told func(message string) bool,
 ) ([]core.Command, *badCommand) {
 	d := &deciding{
-		fold: known, next: started + 2, timer: map[string]string{}, acts: map[string]string{}, at: map[int64]string{},
-		children: map[string]string{},
+		namespace: namespace, fold: known, next: started + 2, timer: map[string]string{},
+		acts: map[string]string{}, at: map[int64]string{}, children: map[string]string{},
 	}
 	for i, c := range commands {
 		if want := typeOf(c); c.GetCommandType() != want {

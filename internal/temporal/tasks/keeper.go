@@ -30,6 +30,8 @@ type EngineCalls interface {
 
 // Keeper keeps the workflow tasks of an engine's runs. For the engine it is the bodies of the kind.
 type Keeper struct {
+	namespace string // the name of the only one whose runs it keeps
+
 	now    func() core.Time
 	log    *slog.Logger
 	engine EngineCalls
@@ -63,11 +65,12 @@ const (
 	short = 100
 )
 
-// New returns a keeper. Attach it to its engine before that is opened. now is the engine's clock.
-func New(now func() core.Time, log *slog.Logger) *Keeper {
+// New returns a keeper of the tasks of a namespace. Attach it to its engine before that is opened. now is the engine's
+// clock.
+func New(namespace string, now func() core.Time, log *slog.Logger) *Keeper {
 	return &Keeper{
-		now: now, log: log, queues: newQueues(), epoch: rand.Uint64(), runs: map[core.RunID]*OfRun{},
-		idle: list.New(), asked: map[uint64]*query{}, keeps: keepEvents,
+		namespace: namespace, now: now, log: log, queues: newQueues(), epoch: rand.Uint64(),
+		runs: map[core.RunID]*OfRun{}, idle: list.New(), asked: map[uint64]*query{}, keeps: keepEvents,
 		stuck: map[core.RunID]unique.Handle[sticky]{},
 	}
 }

@@ -12,8 +12,8 @@ import (
 // offer is a workflow task that waits for a worker, or a query.
 type offer struct {
 	run   *OfRun
-	query *query // nil: it is a workflow task
-	queue string // the queue of all workers of the workflow
+	query *query    // nil: it is a workflow task
+	queue string    // the queue of all workers of the workflow
 	since core.Time // when it was made
 	// patience ends the wait for the worker that has the workflow in its memory; nil: any worker may take the offer.
 	patience *time.Timer

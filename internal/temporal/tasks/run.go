@@ -225,6 +225,9 @@ func (r *OfRun) begin(identity string, fromSticky bool) *workflowservice.PollWor
 	}
 }
 
+// Namespace returns the namespace of the run.
+func (r *OfRun) Namespace() string { return r.keeper.namespace }
+
 // Execution names the run.
 func (r *OfRun) Execution() *commonpb.WorkflowExecution {
 	return &commonpb.WorkflowExecution{WorkflowId: r.Fold.WorkflowID, RunId: r.Fold.Run.String()}

@@ -7,9 +7,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/access"
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/artifact"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/daemon"
@@ -20,7 +23,11 @@ import (
 
 // These make a part. A binary that was built without it has no gateway and no metrics, and refuses the others.
 var (
-	NewGateway func(worker.Clock, *slog.Logger) Gateway
+	NewGateway func(GatewaySettings) Gateway
+	// ServeSDKs serves some gateways, whose engines are open. The first one answers requests that are about no namespace.
+	ServeSDKs func(log *slog.Logger, guard *Guard, first Gateway, others ...Gateway) SDKs
+	// Refuse returns what tells the client of a connection why it is not taken, and closes it.
+	Refuse     func(why string) func(net.Conn)
 	NewMetrics func(version string) Metrics
 	OpenBucket = func(_ context.Context, address, namespace string) (artifact.Bucket, error) {
 		return nil, Missing("S3")
@@ -36,10 +43,30 @@ var (
 	}
 )
 
-// Gateway is the kind of the workflows of Temporal's SDKs, and the protocol that their programs speak.
-type Gateway interface {
-	kind.Plugin
-	Frontend() daemon.Protocol
+// Gateway is the kind of the workflows of Temporal's SDKs.
+type Gateway interface{ kind.Plugin }
+
+// GatewaySettings are those of a gateway.
+type GatewaySettings struct {
+	Clock     worker.Clock  // the clock of the engine
+	Log       *slog.Logger  // nil: nothing is logged
+	Namespace string        // the name by which clients know the engine's database; empty: the default one
+	Retention time.Duration // how long closed runs are kept; 0: forever
+}
+
+// SDKs is the protocol that the programs of Temporal's SDKs speak.
+type SDKs interface {
+	daemon.Protocol
+	// Add serves one more namespace.
+	Add(Gateway)
+}
+
+// Guard decides which clients of the protocol may ask what.
+type Guard struct {
+	Access *access.Keeper
+	Always bool // each client shows a token, also while the server has none
+	// Begin counts a request of a token, or refuses it; waits: it may stay open for long.
+	Begin func(token api.Token, waits bool) (end func(), err error)
 }
 
 // Metrics are the metrics of a server in one namespace.

@@ -4,18 +4,34 @@ package part
 
 import (
 	"log/slog"
+	"net"
 
-	"github.com/pawl-dev/pawl/internal/daemon"
 	"github.com/pawl-dev/pawl/internal/temporal"
-	"github.com/pawl-dev/pawl/internal/worker"
 )
 
 func init() {
-	NewGateway = func(clock worker.Clock, log *slog.Logger) Gateway { return sdks{temporal.New(clock, log)} }
+	NewGateway = func(s GatewaySettings) Gateway { return temporal.New(temporal.Settings(s)) }
+	ServeSDKs = serveSDKs
+	Refuse = func(why string) func(net.Conn) { return temporal.Refuse(why).Take }
 }
 
-// sdks is the gateway as a part.
-type sdks struct{ *temporal.Gateway }
+func serveSDKs(log *slog.Logger, guard *Guard, first Gateway, others ...Gateway) SDKs {
+	cfg := temporal.ProtocolConfig{Log: log}
+	if guard != nil {
+		cfg.Guard = &temporal.Guard{Access: guard.Access, Always: guard.Always, Begin: guard.Begin}
+	}
+	s := sdks{temporal.NewProtocol(cfg, gatewayOf(first))}
+	for _, g := range others {
+		s.Add(g)
+	}
+	return s
+}
 
-// Frontend returns the server of the protocol.
-func (s sdks) Frontend() daemon.Protocol { return s.Gateway.Frontend() }
+// gatewayOf returns what NewGateway has made.
+func gatewayOf(g Gateway) *temporal.Gateway { return g.(*temporal.Gateway) }
+
+// sdks is the protocol as a part.
+type sdks struct{ *temporal.Protocol }
+
+// Add serves one more namespace.
+func (s sdks) Add(g Gateway) { s.Protocol.Add(gatewayOf(g)) }
