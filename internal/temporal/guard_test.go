@@ -88,9 +88,8 @@ func (k *tokens) revoke(text string) {
 func guarded(t *testing.T, always bool, test func(b *bed, k *tokens, c workflowservice.WorkflowServiceClient)) {
 	bubble(t, func(b *bed) {
 		k := &tokens{all: map[string]api.Token{}}
-		blue := *b.server.Gateway
-		blue.cfg.Namespace = "blue"
-		s := NewProtocol(ProtocolConfig{Guard: &Guard{Access: k, Always: always}}, b.server.Gateway, &blue)
+		blue := New(Settings{Clock: b.server.clock, Namespace: "blue"})
+		s := NewProtocol(ProtocolConfig{Guard: &Guard{Access: k, Always: always}}, b.server.Gateway, blue)
 		l := memnet.Listen()
 		go func() { _ = s.Serve(l) }()
 		conn, err := grpc.NewClient("passthrough:///memory",
