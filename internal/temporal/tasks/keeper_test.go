@@ -50,7 +50,7 @@ func (d durable) start(t *testing.T, n int) core.RunID {
 }
 
 func newKeeper(d durable) *Keeper {
-	k := New(func() core.Time { return 1 }, slog.New(slog.DiscardHandler))
+	k := New("default", func() core.Time { return 1 }, slog.New(slog.DiscardHandler))
 	k.Attach(d)
 	return k
 }
