@@ -29,7 +29,7 @@ func (p *Partition) get(id core.RunID) (*run, error) {
 		if err != nil {
 			return nil, err
 		}
-		if r, err = p.residents.loadRun(id, h.Entries); err != nil {
+		if r, err = p.residents.loadRun(id, h); err != nil {
 			return nil, err
 		}
 		p.residents.evictLater(r)
@@ -66,8 +66,8 @@ func (p *Partition) current(id core.RunID) (*run, error) {
 }
 
 // loadRun restores a run from its whole history and puts it into memory.
-func (s *residents) loadRun(id core.RunID, entries []core.Entry) (*run, error) {
-	r, err := s.restore(id, entries, nil)
+func (s *residents) loadRun(id core.RunID, h journal.History) (*run, error) {
+	r, err := s.restore(id, h.Entries, nil)
 	if err != nil {
 		if isPanic(err) {
 			return nil, s.setAside(id, err)
@@ -75,6 +75,7 @@ func (s *residents) loadRun(id core.RunID, entries []core.Entry) (*run, error) {
 		return nil, err
 	}
 	r.rows.forget()
+	r.bytes = h.Size
 	s.addRestored(r)
 	return r, nil
 }

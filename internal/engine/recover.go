@@ -210,6 +210,7 @@ func (s *residents) restoreTail(t *tailRun, tail map[core.RunID]*tailRun) (*run,
 	if err != nil {
 		return nil, fmt.Errorf("the journal's tail: %w", err)
 	}
+	r.bytes = h.Size
 	var encoded []byte
 	if len(h.Entries) == 0 { // its first entry is in the tail
 		encoded = core.AppendEntry(encoded[:0], &entries[0])

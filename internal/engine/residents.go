@@ -33,7 +33,7 @@ type residents struct {
 	toEvict  []*run // loaded for the current input; they may leave memory after it
 	recent   recent // outcomes of runs that left memory
 	leaving  map[core.RunID][]*RemoveCall
-	warm     ring[*run] // open runs that have taken updates and would have left memory; see keepWarm
+	warm     warmRuns
 	restored ring[*run] // read at open, with attempts of an earlier owner that still have to be recovered
 
 	window        Window
@@ -157,26 +157,15 @@ func (s *residents) evict(r *run) {
 	s.drop(r)
 }
 
-// mostWarm is how many runs stay in memory although nothing is due in them.
-const mostWarm = 64
-
-// keepWarm keeps an open run in memory that has taken updates: more of them are likely to come, and reading its whole
-// history for each would take ever longer. The one that was kept first leaves instead.
+// keepWarm keeps an open run in memory if it is worth it, and reports whether it stays. Others may leave in its place.
 func (s *residents) keepWarm(r *run) bool {
-	if len(r.state.Updates) == 0 || r.cold {
+	if !r.stays() {
 		return false
 	}
-	if !r.warm {
-		r.warm = true
-		s.warm.push(r)
+	for _, other := range s.warm.keep(r) {
+		s.drop(other)
 	}
-	if s.warm.len() > mostWarm {
-		oldest := s.warm.pop()
-		oldest.warm, oldest.cold = false, true
-		s.evict(oldest)
-		oldest.cold = false
-	}
-	return s.runs[r.id()] == r
+	return true
 }
 
 // drop removes a run from memory.
@@ -184,6 +173,7 @@ func (s *residents) drop(r *run) {
 	if s.readingWindow {
 		s.evicted[r.id()] = struct{}{}
 	}
+	s.warm.leave(r)
 	s.wakes.remove(r)
 	s.removeNames(r, true)
 	if r.aside == nil {

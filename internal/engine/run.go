@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"container/list"
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -19,7 +20,6 @@ type run struct {
 	endBatch      uint64 // the batch of its end; entries about attempts that still stop may follow
 	aside         *aside // set if the run is set aside: its state must not be used then
 	rests         bool   // only callers and other runs change it
-	warm, cold    bool   // it stays in memory for the sake of updates to come, or it must not; see keepWarm
 	unrecovered   bool   // an earlier owner left it with attempts, and recover has not run yet
 	keptRemote    bool   // the attempts of the run at remote workers are known; see keepRemote
 
@@ -29,6 +29,8 @@ type run struct {
 	pendingSince  core.Time // when the first entry in pending was recorded
 	pendingOffset int64     // bytes of entries before that one
 	writing       []Piece   // entries whose rows are in batches that are not durable yet
+	kept          []Piece   // the newest entries of those that the view has; see keepNewest
+	keptBytes     int
 	inSettled     bool      // it is in projection.settled
 
 	// As of the last recorded entry. After a panic the state may be ahead of it.
@@ -36,6 +38,10 @@ type run struct {
 	phase    core.RunPhase
 	endedAt  core.Time
 	failure  *policy.Failure
+
+	bytes      int           // the size of the run's entries, about
+	warm       *list.Element // its place among those that stay in memory although nothing is due; nil: it has none
+	warmWeight int           // what it counts there
 
 	wake       core.Time // the key in wakes; 0 if it is not there
 	place      int       // the index in the heap of wakes
@@ -76,6 +82,7 @@ func (r *run) addPending(seq uint64, encoded []byte) {
 		p.large = append(p.large, journal.Large{Run: r.id(), Seq: seq, From: n, To: n + len(encoded)})
 	}
 	p.bytes = append(p.bytes, encoded...)
+	r.bytes += len(encoded)
 	if n := len(p.marks); n > 0 && p.marks[n-1].seq == seq {
 		p.marks[n-1].end = len(p.bytes)
 	} else {
@@ -86,6 +93,7 @@ func (r *run) addPending(seq uint64, encoded []byte) {
 
 // rowsWritten notes that the oldest rows in writing are durable.
 func (r *run) rowsWritten() {
+	r.keepNewest(r.writing[0])
 	r.writing = r.writing[1:]
 	if len(r.writing) == 0 {
 		r.writing = nil
@@ -95,10 +103,10 @@ func (r *run) rowsWritten() {
 // viewed reports whether the view has everything of the run, durably.
 func (r *run) viewed() bool { return r.firstPending == 0 && len(r.writing) == 0 }
 
-// pieces returns the entries that the view may not have. It shares their bytes, which never change: new ones are
-// only appended.
+// pieces returns the entries that the view may not have, and some before them. It shares their bytes, which never
+// change: new ones are only appended.
 func (r *run) pieces() []Piece {
-	out := slices.Clone(r.writing)
+	out := slices.Concat(r.kept, r.writing)
 	if len(r.pending.marks) > 0 {
 		out = append(out, Piece{bytes: r.pending.bytes, marks: slices.Clone(r.pending.marks)})
 	}
@@ -165,5 +173,67 @@ func (r *run) asideRow(row *journal.RunRow) {
 		row.Message, row.Wake = r.aside.Error(), journal.WakeSetAside
 	case r.failure != nil:
 		row.Message = r.failure.Message // it panicked when somebody tried to retry it, so it stays closed as it was
+	}
+}
+
+const (
+	// warmFrom is how many entries a run has at least that is worth keeping: a shorter one is read again in no time.
+	warmFrom = 32
+	// warmBytes bounds the runs of a partition that stay in memory although nothing is due in them, by the bytes of
+	// their entries.
+	warmBytes = 32 << 20
+	// warmLeast is what a run counts at least: its state takes more than its entries.
+	warmLeast = 4 << 10
+	// keptBytes bounds the newest entries of such a run that are kept as bytes.
+	keptBytes = 16 << 10
+)
+
+// warmRuns are open runs that stay in memory although nothing is due in them. The one that was used last is in front.
+type warmRuns struct {
+	order list.List
+	bytes int
+}
+
+// stays reports whether an open run is worth keeping: each of its inputs would otherwise read its whole history, so a
+// run that gets many would get ever slower.
+func (r *run) stays() bool { return len(r.state.Updates) > 0 || r.state.Seq >= warmFrom }
+
+// weight returns what a run counts.
+func (r *run) weight() int { return max(r.bytes, warmLeast) }
+
+// keep keeps a run, and returns those that leave in its place, which were used least lately.
+func (w *warmRuns) keep(r *run) (leaving []*run) {
+	w.leave(r)
+	r.warm, r.warmWeight = w.order.PushFront(r), r.weight()
+	for w.bytes += r.warmWeight; w.bytes > warmBytes && w.order.Len() > 1; {
+		last := w.order.Back().Value.(*run)
+		w.leave(last)
+		leaving = append(leaving, last)
+	}
+	return leaving
+}
+
+// leave forgets a run that leaves memory, or is used.
+func (w *warmRuns) leave(r *run) {
+	if r.warm == nil {
+		return
+	}
+	w.order.Remove(r.warm)
+	w.bytes -= r.warmWeight
+	r.warm = nil
+}
+
+// keepNewest keeps entries that the view has from now on: who follows the run has all but the newest, and gets those
+// without a read of the journal.
+func (r *run) keepNewest(p Piece) {
+	if !r.stays() {
+		r.kept, r.keptBytes = nil, 0
+		return
+	}
+	r.kept = append(r.kept, p)
+	r.keptBytes += len(p.bytes)
+	for r.keptBytes > keptBytes && len(r.kept) > 0 {
+		r.keptBytes -= len(r.kept[0].bytes)
+		r.kept = r.kept[1:]
 	}
 }

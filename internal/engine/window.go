@@ -132,7 +132,7 @@ func (p *Partition) loadDue(l *Loaded) {
 	}
 	if !changed {
 		var err error
-		r, err = p.residents.loadRun(l.Run, l.History.Entries)
+		r, err = p.residents.loadRun(l.Run, l.History)
 		if p.unreadable(err, "a run cannot be loaded and stays where it is", "run", l.Run.String()) {
 			return
 		}

@@ -320,6 +320,7 @@ type Large struct {
 type History struct {
 	Applied uint64
 	Entries []core.Entry
+	Size    int // the size of the entries in bytes, as they are stored
 }
 
 // Due is a run whose wake time is near or past.

@@ -306,6 +306,7 @@ func (j *Journal) History(ctx context.Context, id core.RunID) (journal.History, 
 	}
 	h := journal.History{Applied: row.Applied}
 	for _, piece := range j.disk.history[id] {
+		h.Size += len(piece.Entries)
 		for rest := piece.Entries; len(rest) > 0; {
 			e, after, err := core.ReadHistory(id, rest)
 			if err != nil {

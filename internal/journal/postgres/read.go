@@ -164,6 +164,7 @@ func readPiece(h *journal.History, run core.RunID, seq uint64, src []byte, want 
 }
 
 func readEntries(h *journal.History, run core.RunID, src []byte) error {
+	h.Size += len(src)
 	for len(src) > 0 {
 		e, rest, err := core.ReadHistory(run, src)
 		if err != nil {

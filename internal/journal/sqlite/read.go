@@ -220,6 +220,7 @@ func historyOf(c *conn, id core.RunID) (h journal.History, found bool, err error
 			}
 			src, err := c.entries(s, 2)
 			if err == nil {
+				h.Size += len(src)
 				h.Entries, err = readPiece(id, h.Entries, src)
 			}
 			if err != nil {

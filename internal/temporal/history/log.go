@@ -12,8 +12,12 @@ import (
 type eventLog struct {
 	packed []byte // the first events, each behind its length
 	inside int    // how many these are
+	places []int  // where each event of those begins whose number is a multiple of placeEvery
 	loose  []*Event
 }
+
+// placeEvery is the distance between events whose place is known: a page does not read what is before it.
+const placeEvery = 256
 
 func (l *eventLog) len() int { return l.inside + len(l.loose) }
 
@@ -34,13 +38,16 @@ func (l *eventLog) pack() {
 		l.packed = make([]byte, 0, size)
 	}
 	for i, e := range l.loose {
+		at := len(l.packed)
 		b := protowire.AppendVarint(l.packed, uint64(proto.Size(e)))
 		b, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(b, e)
 		if err != nil {
 			l.loose = slices.Clone(l.loose[i:])
 			return
 		}
-		l.packed = b
+		if l.packed = b; l.inside%placeEvery == 0 {
+			l.places = append(l.places, at)
+		}
 		l.inside++
 	}
 	l.loose = nil
@@ -56,8 +63,9 @@ func (l *eventLog) behind(n, most int) []*Event {
 		return l.loose[n-l.inside : end-l.inside : end-l.inside]
 	}
 	out := make([]*Event, 0, end-n+2) // a task has two more
-	rest := l.packed
-	for i := range min(l.inside, end) {
+	first := n / placeEvery
+	rest := l.packed[l.places[first]:]
+	for i := first * placeEvery; i < min(l.inside, end); i++ {
 		raw, used := protowire.ConsumeBytes(rest)
 		rest = rest[used:]
 		if i < n {
