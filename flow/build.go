@@ -292,24 +292,10 @@ func (b *builder) spec(s *Step) *core.StepSpec {
 	if settings.Priority != nil {
 		spec.Priority = *settings.Priority
 	}
-	switch action := s.Action.(type) {
-	case nil:
-		if b.Source == nil && !hasList(s) {
-			b.stepFail(s.pos, "", "the step does nothing")
-		}
-	case *Task:
-		spec.Type = action.Type
-		if action.Queue != "" {
-			spec.Queue = action.Queue
-		}
-	case *Sleep:
-		spec.Kind = core.KindSleep
-	case *Wait:
-		spec.Kind = core.KindWait
-	case *Child:
-		spec.Kind, spec.Spread = core.KindChild, action.Spread
-	default:
-		spec.Type = action.kind()
+	if s.Action != nil {
+		s.Action.spec(spec)
+	} else if b.Source == nil && !hasList(s) {
+		b.stepFail(s.pos, "", "the step does nothing")
 	}
 	return spec
 }
@@ -334,13 +320,8 @@ func (b *builder) settings(s *Step) Settings {
 			out = overlay(out, service.Settings)
 		}
 	}
-	switch s.Action.(type) {
-	case *Sleep:
-		// A sleep takes its full time; the general limits of work do not cut it short.
-		out.Policy = policy.Policy{}
-	case *Wait:
-		out.Policy = policy.Policy{Limits: policy.Limits{Wait: out.Policy.Wait}}
-	default:
+	if s.Action != nil {
+		out.Policy = s.Action.shared(out.Policy)
 	}
 	return overlay(out, Settings{Policy: s.Policy, Queue: s.Queue, Priority: s.Priority, Key: s.Key})
 }
@@ -392,4 +373,106 @@ func defaultLimit(stage hookStage) *policy.Limit {
 		return &policy.Limit{After: notifyLimit, Origin: notifyOrigin}
 	}
 	return &policy.Limit{After: defaultHookLimit, Origin: hookOrigin}
+}
+
+func (s *Step) isLoop() bool { return !s.ForEach.IsZero() || !s.Matrix.IsZero() || s.Each != "" }
+
+// upstream checks that the steps which a step uses have ended before it begins.
+func (b *builder) upstream() {
+	if !b.acyclic {
+		return
+	}
+	b.visited = make([]int32, len(b.doc.Steps))
+	from := int32(-1)
+	for _, ref := range b.refs {
+		if contains32(b.def.plans[ref.from].needs, ref.to) {
+			continue
+		}
+		if ref.from != from {
+			from = ref.from
+			b.visit(from)
+		}
+		if b.visited[ref.to] == from+1 {
+			continue
+		}
+		b.step = b.doc.Steps[ref.from].Name
+		at := b.Source.Inside(ref.in, ref.offset)
+		if ref.to == ref.from {
+			b.stepFail(at, "", "step %q uses its own result", ref.name)
+			continue
+		}
+		b.stepFail(at, "add "+ref.name+" to its needs", "steps.%s is used but not needed by %q", ref.name, b.step)
+	}
+}
+
+// visit marks all steps that a step needs, directly or not.
+func (b *builder) visit(def int32) {
+	next := []int32{def}
+	for len(next) > 0 {
+		last := next[len(next)-1]
+		next = next[:len(next)-1]
+		p := &b.def.plans[last]
+		for _, need := range slices.Concat(p.needs, p.watches, []int32{p.loop}) {
+			if need < 0 {
+				continue
+			}
+			if b.visited[need] != def+1 {
+				b.visited[need] = def + 1
+				next = append(next, need)
+			}
+		}
+	}
+}
+
+func contains32(list []int32, v int32) bool {
+	for _, item := range list {
+		if item == v {
+			return true
+		}
+	}
+	return false
+}
+
+// overlay lays the settings of a step, a service or a hook over those below them.
+func overlay(base, over Settings) Settings {
+	out := base
+	out.Policy = base.Policy.Overlay(over.Policy)
+	if over.Queue != "" {
+		out.Queue = over.Queue
+	}
+	if over.Priority != nil {
+		out.Priority = over.Priority
+	}
+	if !over.Key.IsZero() {
+		out.Key = over.Key
+	}
+	if over.Exec != nil {
+		out.Exec = overExec(base.Exec, over.Exec)
+	}
+	if over.HTTP != nil {
+		out.HTTP = overHTTP(base.HTTP, over.HTTP)
+	}
+	return out
+}
+
+// overMapping merges two mappings key by key; a null in the upper one removes the key.
+func overMapping(base, over tree.Value) tree.Value {
+	if base.IsZero() || over.IsZero() {
+		if over.IsZero() {
+			return base
+		}
+		return over
+	}
+	out := &tree.Node{Kind: tree.Mapping, Pos: tree.NodeOf(over).Pos}
+	for _, f := range tree.NodeOf(base).Fields {
+		if tree.NodeOf(over).Get(f.Name) == nil {
+			out.Add(f.Name, f.Pos, f.Value)
+		}
+	}
+	for _, f := range tree.NodeOf(over).Fields {
+		if f.Value.Kind != tree.Null {
+			out.Add(f.Name, f.Pos, f.Value)
+		}
+	}
+	return tree.ValueOf(out)
 }

@@ -139,12 +139,10 @@ func made(doc *Document, s *Step) *tree.Node {
 			settings = overlay(settings, service.Settings)
 		}
 	}
-	switch a := s.Action.(type) {
-	case *Exec:
-		step.Action = overExec(settings.Exec, a)
-	case *HTTP:
-		step.Action = overHTTP(settings.HTTP, a)
-	default:
+	if s.Action != nil {
+		if a := s.Action.over(settings); a != nil {
+			step.Action = a
+		}
 	}
 	n := *tree.NodeOf(encodeStep(&step))
 	_, process := s.Action.(*Exec)

@@ -1,8 +1,12 @@
 package flow
 
 import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/tree"
@@ -232,118 +236,6 @@ const (
 
 var endings = []string{string(EndError), string(EndFailed), string(EndTimeout), string(EndCancelled)}
 
-// Action is the work of a step.
-//
-//sumtype:decl
-type Action interface{ kind() string }
-
-type (
-	// Exec runs a command, or a line of shell.
-	Exec struct {
-		Command tree.Value // a list of texts, or an expression that gives one
-		Shell   tree.Value // a script
-		// Interpreter is a list of texts: the program that runs the script, and its arguments. Default: /bin/sh, which
-		// ends with the first command that fails.
-		Interpreter tree.Value
-		Results     string     // the place where results are looked for: file or lines; empty: file
-		Env         tree.Value // a mapping of texts
-		Dir         tree.Value
-		Stdin       tree.Value
-		Grace       *time.Duration // time between SIGTERM and SIGKILL; nil: 5s
-		// Container is where the process runs; nil: on the machine of the worker. The image's own program runs where
-		// neither Command nor Shell is given.
-		Container *Container
-		// Artifacts is a list of texts: paths and patterns of files that are kept with the run, below Dir.
-		Artifacts tree.Value
-		// Tests is a list of texts: paths and patterns of JUnit files, below Dir.
-		Tests tree.Value
-		// ArtifactsFrom names steps whose artifacts are put below Dir before the process starts.
-		ArtifactsFrom []string
-
-		artifactsPos []tree.Pos // the places of ArtifactsFrom
-	}
-
-	// Container is a container that docker or podman makes for each attempt.
-	Container struct {
-		Off     bool       // the process runs on the machine of the worker, whatever the defaults are
-		Image   tree.Value // a text
-		Args    tree.Value // a list of texts: the arguments of the image's own program
-		Volumes tree.Value // a list of texts, as source:target or source:target:options
-		User    tree.Value // a text
-		Network tree.Value // a text
-		// Workspace is the folder that the container sees as /workspace. Default: the flow's.
-		Workspace   tree.Value
-		NoWorkspace bool
-		Pull        string     // missing, the default, always or never
-		Init        *bool      // a small init is the first process; nil if it is
-		Options     tree.Value // a list of texts: further arguments of docker run
-
-		pos tree.Pos
-	}
-
-	// HTTP makes a request.
-	HTTP struct {
-		Method, URL    tree.Value
-		Headers, Query tree.Value
-		JSON, Body     tree.Value // the request's body, as data or as text, or
-		File           tree.Value // the file it is read from
-		Expect         tree.Value // a list of status codes that are a success: 200, "2xx"
-	}
-
-	// Task calls a worker's function.
-	Task struct {
-		Type  string
-		Queue string
-		Input tree.Value
-		// ArtifactsFrom names steps whose artifacts the worker gets, as the field artifacts of the input.
-		ArtifactsFrom []string
-
-		artifactsPos []tree.Pos // the places of ArtifactsFrom
-	}
-
-	// Sleep waits: for a duration or until an instant (RFC 3339), or an expression that gives one of them.
-	Sleep struct{ For, Until tree.Value }
-
-	// Wait waits for an event, or for the first of several: the events of Any, and the ends of Steps.
-	Wait struct {
-		Event tree.Value
-		Any   []tree.Value // names of events
-		Steps []string     // names of steps
-
-		stepsPos []tree.Pos
-	}
-
-	// Child runs another flow. ParentClose specifies what happens to that run when this one closes first: cancel, which
-	// is the default, terminate or abandon. Spread: it may live in another partition than its parent, so that children
-	// use more than one processor core.
-	Child struct {
-		Name, Input tree.Value
-		ParentClose string
-		Spread      bool
-	}
-
-	// Fail fails, for good or as another kind of failure.
-	Fail struct {
-		Type, Message tree.Value
-		Code          tree.Value
-		Kind          tree.Value // error, failed or timeout
-		NonRetryable  bool
-		RetryAfter    *time.Duration
-	}
-
-	// Noop does nothing and returns its output.
-	Noop struct{ Output tree.Value }
-)
-
-func (*Exec) kind() string  { return "exec" }
-func (*HTTP) kind() string  { return "http" }
-func (*Task) kind() string  { return "task" }
-func (*Sleep) kind() string { return "sleep" }
-func (*Wait) kind() string  { return "wait" }
-func (*Child) kind() string { return "flow" }
-func (*Fail) kind() string  { return "fail" }
-func (*Noop) kind() string  { return "noop" }
-
 // The keys of the format. A test compares them with the JSON Schema.
 var (
 	documentKeys = []string{
@@ -358,19 +250,17 @@ var (
 	}
 	settingsKeys = []string{"retry", "timeout", "queue", "priority", "key", "exec", "http"}
 	serviceKeys  = append([]string{"description", "limits"}, settingsKeys...)
-	stepKeys     = []string{
+	stepKeys     = slices.Concat([]string{
 		"name", "description", "service", "needs", "trigger", "when", "continueOn", "forEach", "matrix", "itemName",
 		"each", "more",
-		"concurrency", "timeout", "retry", "queue", "priority", "key", "exec", "http", "task", "sleep", "wait", "flow",
-		"fail", "noop", "mail", "template", "with",
-	}
+		"concurrency", "timeout", "retry", "queue", "priority", "key",
+	}, kindKeys, []string{"template", "with"})
 	queueKeys    = []string{"concurrency", "perKey", "rate", "keyRate", "fair", "retries", "breaker"}
 	runQueueKeys = []string{"name", "key", "priority"}
 	breakerKeys  = []string{"failures", "of", "pause", "maxPause"}
 	hookKeys     = []string{"onSuccess", "onFailure", "onTimeout", "onCancel", "onExit"}
 	hookStepKeys = without(stepKeys, "needs", "trigger", "continueOn", "forEach", "matrix", "itemName", "each", "more",
 		"concurrency")
-	kindKeys     = []string{"exec", "http", "task", "sleep", "wait", "flow", "fail", "noop", "mail"}
 	runLimitKeys = []string{"execution", "run", "deadline"}
 	limitKeys    = []string{"after", "retry", "onExpire", "warn"}
 	deadlineKeys = append([]string{"at"}, limitKeys...)
@@ -378,24 +268,6 @@ var (
 		"maxAttempts", "initialInterval", "backoffCoefficient", "maxInterval", "jitter", "on", "when", "nonRetryable",
 		"maxLost",
 	}
-	execKeys = []string{
-		"command", "shell", "interpreter", "results", "env", "dir", "stdin", "grace", "container",
-		"artifacts", "artifactsFrom", "tests",
-	}
-	execSettingsKeys = []string{"interpreter", "results", "env", "dir", "grace", "container"}
-	containerKeys    = []string{
-		"image", "args", "volumes", "user", "network", "workspace", "pull", "init", "options",
-	}
-	httpKeys         = []string{"method", "url", "headers", "query", "json", "body", "file", "expect"}
-	httpSettingsKeys = []string{"headers", "expect"}
-	taskKeys         = []string{"queue", "type", "input", "artifactsFrom"}
-	sleepKeys        = []string{"for", "until"}
-	waitKeys         = []string{"event", "any"}
-	firstKeys        = []string{"event", "step"}
-	flowKeys         = []string{"name", "input", "parentClose", "spread"}
-	parentCloses     = []string{"cancel", "terminate", "abandon"}
-	failKeys         = []string{"type", "message", "code", "kind", "nonRetryable", "retryAfter"}
-	noopKeys         = []string{"output"}
 )
 
 func without(keys []string, gone ...string) []string {
@@ -436,3 +308,40 @@ type (
 // V makes a Value from Go data: nil, booleans, numbers, strings, durations, lists, maps with string keys, other Values.
 // It panics with other types, as a mistake in the program.
 func V(v any) Value { return tree.V(v) }
+
+//go:embed schema.json
+var schema []byte
+
+// Schema returns the JSON Schema (draft 2020-12) of the document format, for editors, with the words of other systems
+// where they are allowed. What it accepts Parse may still refuse: needs, names and expressions are beyond a schema.
+func Schema(forms ...Form) []byte {
+	if len(forms) == 0 {
+		return bytes.Clone(schema)
+	}
+	type object = map[string]any
+	var root object
+	must(json.Unmarshal(schema, &root))
+	defs := root["$defs"].(object)
+	for _, form := range forms {
+		var own struct{ Step, Run any }
+		must(json.Unmarshal(form.Schema, &own))
+		defs[form.Key], defs[form.Key+"Run"] = own.Step, own.Run
+		root["properties"].(object)[form.Key] = object{"$ref": "#/$defs/" + form.Key + "Run"}
+		for _, name := range []string{"settings", "service", "step", "hookStep"} {
+			defs[name].(object)["properties"].(object)[form.Key] = object{"$ref": "#/$defs/" + form.Key}
+		}
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	must(enc.Encode(root))
+	return out.Bytes()
+}
+
+// must panics on an error of a text in the program itself.
+func must(err error) {
+	if err != nil {
+		panic(fmt.Sprintf("flow: schema: %v", err))
+	}
+}

@@ -134,10 +134,10 @@ func encodeSettings(out object, s Settings) tree.Value {
 	out.put("priority", encodePriority(s.Priority))
 	out.put("key", s.Key)
 	if s.Exec != nil {
-		out.put("exec", encodeAction(s.Exec))
+		out.put("exec", s.Exec.encode())
 	}
 	if s.HTTP != nil {
-		out.put("http", encodeAction(s.HTTP))
+		out.put("http", s.HTTP.encode())
 	}
 	return out.value()
 }
@@ -184,7 +184,7 @@ func encodeStep(s *Step) tree.Value {
 	out.put("priority", encodePriority(s.Priority))
 	out.put("key", s.Key)
 	if s.Action != nil {
-		out.must(s.Action.kind(), encodeAction(s.Action))
+		out.must(s.Action.kind(), s.Action.encode())
 	}
 	return out.value()
 }
@@ -206,84 +206,6 @@ func encodeHook(name string, steps []*Step) tree.Value {
 		return tree.ValueOf(list.Items[0])
 	}
 	return tree.ValueOf(list)
-}
-
-func (o *object) exec(a *Exec) {
-	o.put("command", a.Command)
-	o.put("shell", a.Shell)
-	o.put("interpreter", a.Interpreter)
-	o.text("results", a.Results)
-	o.put("env", a.Env)
-	o.put("dir", a.Dir)
-	o.put("stdin", a.Stdin)
-	o.duration("grace", a.Grace)
-	o.put("container", encodeContainer(a.Container))
-	o.put("artifacts", a.Artifacts)
-	o.put("tests", a.Tests)
-	o.names("artifactsFrom", a.ArtifactsFrom)
-}
-
-func encodeAction(a Action) tree.Value {
-	out := object{}
-	switch a := a.(type) {
-	case *Exec:
-		out.exec(a)
-	case *HTTP:
-		out.put("method", a.Method)
-		out.put("url", a.URL)
-		out.put("headers", a.Headers)
-		out.put("query", a.Query)
-		if !a.JSON.IsZero() {
-			out.must("json", a.JSON)
-		}
-		out.put("body", a.Body)
-		out.put("file", a.File)
-		out.put("expect", a.Expect)
-	case *Mail:
-		for _, field := range a.fields() {
-			out.put(field.name, field.value)
-		}
-	case *Task:
-		out.text("queue", a.Queue)
-		out.text("type", a.Type)
-		if !a.Input.IsZero() {
-			out.must("input", a.Input)
-		}
-		out.names("artifactsFrom", a.ArtifactsFrom)
-	case *Sleep:
-		if a.Until.IsZero() {
-			return a.For
-		}
-		out.put("until", a.Until)
-	case *Wait:
-		out.put("event", a.Event)
-		out.put("any", a.any())
-	case *Child:
-		out.put("name", a.Name)
-		if !a.Input.IsZero() {
-			out.must("input", a.Input)
-		}
-		if a.ParentClose != "" {
-			out.put("parentClose", V(a.ParentClose))
-		}
-		if a.Spread {
-			out.put("spread", V(true))
-		}
-	case *Fail:
-		out.put("type", a.Type)
-		out.put("message", a.Message)
-		out.put("code", a.Code)
-		out.put("kind", a.Kind)
-		if a.NonRetryable {
-			out.put("nonRetryable", V(true))
-		}
-		out.duration("retryAfter", a.RetryAfter)
-	case *Noop:
-		if !a.Output.IsZero() {
-			out.must("output", a.Output)
-		}
-	}
-	return out.value()
 }
 
 func encodeRunLimits(l RunLimits) tree.Value {
@@ -398,30 +320,5 @@ func encodeRetry(r *policy.Retry) tree.Value {
 	if r.MaxAttempts == 1 && len(out.n.Fields) == 1 {
 		return V("none")
 	}
-	return out.value()
-}
-
-func encodeContainer(c *Container) tree.Value {
-	switch {
-	case c == nil:
-		return tree.Value{}
-	case c.Off:
-		return V(false)
-	}
-	out := object{}
-	out.put("image", c.Image)
-	out.put("args", c.Args)
-	out.put("volumes", c.Volumes)
-	out.put("user", c.User)
-	out.put("network", c.Network)
-	out.put("workspace", c.Workspace)
-	if c.NoWorkspace {
-		out.put("workspace", V(false))
-	}
-	out.text("pull", c.Pull)
-	if c.Init != nil {
-		out.put("init", V(*c.Init))
-	}
-	out.put("options", c.Options)
 	return out.value()
 }

@@ -1,17 +1,14 @@
 package flow
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
-	"github.com/pawl-dev/pawl/internal/decode"
 	"github.com/pawl-dev/pawl/internal/judge"
 	"github.com/pawl-dev/pawl/internal/tree"
 	"github.com/pawl-dev/pawl/policy"
@@ -258,35 +255,9 @@ func (l *linter) step(s *Step, p *plan) {
 		l.add(Warning, s.pos, lintTriggerUnused, s.Name,
 			"step %q never begins: with failFast the run ends when something fails; use hooks", s.Name)
 	}
-	switch action := s.Action.(type) {
-	case *Exec:
-		l.exits(s, action)
-		l.braces(s, action)
-	case *Wait:
-		if endless(p) && !l.bounded() && len(action.Steps) == 0 {
-			l.add(Info, s.pos, lintEndlessWait, s.Name,
-				"step %q waits without any limit; add timeout: 7d, or a limit for the run", s.Name)
-		}
-	case *Sleep:
-		if p.sleep != nil && p.sleep.amount != nil && p.sleep.amount.IsConstant() {
-			l.sleep(s, p)
-		}
-	default:
+	if s.Action != nil {
+		s.Action.lint(l, s, p)
 	}
-}
-
-// exits looks for a process whose exit code is to be allowed with the word for failures that a process reports itself.
-func (l *linter) exits(s *Step, e *Exec) {
-	if !slices.Contains(s.ContinueOn, EndFailed) || slices.Contains(s.ContinueOn, EndError) ||
-		speaksOf(e, "PAWL_OUTPUT") || l.inLines(s) {
-		return
-	}
-	severity := Warning
-	if e.Shell.IsZero() {
-		severity = Info // the program may report its failures
-	}
-	l.add(severity, s.pos, lintWrongEnding, s.Name, "step %q: an exit code other than 0 is an error, which "+
-		"continueOn: [failed] does not allow; write continueOn: [error]", s.Name)
 }
 
 // absent looks for parts of the input in a condition or a command that a run need not have. Without them the step
@@ -318,10 +289,18 @@ func (l *linter) limits(s *Step) {
 		if limit == nil || limit.At != 0 || limit.Expr != "" && kind == policy.LimitDeadline {
 			continue // an instant limits every kind of step, and an expression may be one
 		}
-		if severity, code, why := pointless(s.Action, kind, l.inLines(s)); why != "" {
+		if severity, code, why := l.pointless(s, kind); why != "" {
 			l.once(severity, limit.Origin, s.pos, code, s.Name, "%s", why)
 		}
 	}
+}
+
+// pointless explains why a limit is useless for a step's action, or returns "" if it is useful.
+func (l *linter) pointless(s *Step, kind policy.LimitKind) (severity Severity, code, why string) {
+	if s.Action == nil {
+		return noEvent(kind)
+	}
+	return s.Action.pointless(kind, l.inLines(s))
 }
 
 // inLines reports whether lines of a process are read for heartbeats and results.
@@ -337,93 +316,10 @@ func (l *linter) inLines(s *Step) bool {
 	return l.doc.Defaults.Exec != nil && l.doc.Defaults.Exec.Results == resultsInLines
 }
 
-// pointless explains why a limit is useless for a step's action, or returns "" if it is useful.
-func pointless(action Action, kind policy.LimitKind, inLines bool) (severity Severity, code, why string) {
-	attempts := kind != policy.LimitScheduleToClose && kind != policy.LimitWait
-	switch action := action.(type) {
-	case *Wait:
-		if attempts {
-			return Warning, lintLimitNoEffect,
-				fmt.Sprintf("a wait has no attempts, so %s has no effect; use wait", kind)
-		}
-		return "", "", ""
-	case *Sleep:
-		if attempts {
-			return Warning, lintLimitNoEffect,
-				fmt.Sprintf("a sleep has no attempts, so %s has no effect; use scheduleToClose", kind)
-		}
-	case *Child:
-		if kind == policy.LimitHeartbeat || kind == policy.LimitInactivity {
-			return Warning, lintNoSignOfLife,
-				fmt.Sprintf("a child run gives no sign of life, so %s ends it in any case; use startToClose", kind)
-		}
-	case *HTTP, *Mail:
-		if kind == policy.LimitHeartbeat {
-			return Warning, lintNoSignOfLife,
-				"a request gives no heartbeat, so heartbeat ends it in any case; use inactivity"
-		}
-	case *Exec:
-		switch {
-		case kind != policy.LimitHeartbeat:
-		case !inLines:
-			return Warning, lintNoSignOfLife, "without results: lines no line of stdout is a heartbeat, so heartbeat " +
-				"ends it in any case; add results: lines, or use inactivity, the silence of all output"
-		case action.Results != resultsInLines && !speaksOf(action, "heartbeat"): // it is asked for in a shared setting
-			return Info, lintNoSignOfLife, `only a line {"pawl": {"heartbeat": …}} on stdout is a heartbeat; ` +
-				`for the silence of all output use inactivity`
-		}
-	default:
-	}
-	if kind == policy.LimitWait {
-		return Warning, lintLimitNoEffect, "it waits for no event, so wait has no effect; use scheduleToClose"
-	}
-	return "", "", ""
-}
-
-// speaksOf reports whether the word occurs somewhere in the program's text.
-func speaksOf(e *Exec, word string) bool {
-	text, err := json.Marshal([]any{e.Command.Any(), e.Shell.Any()})
-	return err == nil && strings.Contains(string(text), word)
-}
-
-// endless reports whether no limit of a step ends its wait. One that is an expression does, whatever its amount is.
-func endless(p *plan) bool {
-	for i := range p.amounts {
-		switch p.amounts[i].kind {
-		case policy.LimitWait, policy.LimitScheduleToClose, policy.LimitDeadline:
-			return false
-		default:
-		}
-	}
-	limits := &p.spec.Policy
-	return limits.Wait == nil && limits.ScheduleToClose == nil && (limits.Deadline == nil || limits.Deadline.At == 0)
-}
-
 // bounded reports whether the run itself has an end.
 func (l *linter) bounded() bool {
 	limits := l.doc.Limits
 	return limits.Run != nil || limits.Execution != nil || limits.Deadline != nil
-}
-
-func (l *linter) sleep(s *Step, p *plan) {
-	if p.sleep.until {
-		return
-	}
-	amount, err := p.sleep.amount.Eval(nil) // a constant needs no scope
-	if err != nil {
-		return
-	}
-	d, err := decode.Duration(amount)
-	if err != nil {
-		return
-	}
-	if run := l.runLimit(); run > 0 && d >= run {
-		l.add(Warning, s.pos, lintSleepsTooLong, s.Name, "step %q sleeps at least as long as the run may take", s.Name)
-	}
-	if limit := p.spec.Policy.ScheduleToClose; limit != nil && d >= limit.After {
-		l.once(Warning, limit.Origin, s.pos, lintSleepsTooLong, s.Name, "its sleep of %s does not fit in %s (%s)",
-			duration.Format(d), duration.Format(limit.After), policy.LimitScheduleToClose)
-	}
 }
 
 // lintEachNode is the finding for limits that each node of a cluster counts separately.

@@ -3,7 +3,10 @@ package flow
 import (
 	"slices"
 
+	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/tree"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // stale finds the steps about which a retry of some steps decides again. Results that a rerun has kept from an earlier
@@ -143,4 +146,50 @@ func (s *stale) markItem(def, n int32) {
 // made reports whether an item of a loop has made further items.
 func (s *stale) made(loop, n int32) bool {
 	return slices.ContainsFunc(s.loopOf(loop).items, func(item loopItem) bool { return item.after == n })
+}
+
+// policies compiles the retry conditions of shared settings, which cannot refer to other steps.
+func (b *builder) policies() {
+	shared := []policy.Policy{b.doc.Defaults.Policy}
+	for _, s := range b.doc.Services {
+		shared = append(shared, s.Policy)
+	}
+	for _, p := range shared {
+		b.retryCondition(p.Retry, (varsTask|varsItem)&^expr.VarSteps)
+	}
+	b.retryCondition(b.doc.Retry, (varsRun|expr.VarAttempt|expr.VarCode|expr.VarFailure)&^expr.VarNow)
+	for i, s := range b.doc.Steps {
+		b.step, b.ordinal = s.Name, int32(i)
+		vars := varsTask
+		if hasList(s) || s.Each != "" {
+			vars |= varsItem
+		}
+		b.retryCondition(s.Policy.Retry, vars)
+	}
+	h := &b.doc.Hooks
+	for _, steps := range [][]*Step{h.OnSuccess, h.OnFailure, h.OnTimeout, h.OnCancel, h.OnExit} {
+		for _, s := range steps {
+			b.step, b.ordinal = s.Name, -1
+			b.retryCondition(s.Policy.Retry, varsHook)
+		}
+	}
+	for _, entry := range b.doc.Notify {
+		if entry.Step != nil {
+			b.step, b.ordinal = entry.Step.Name, -1
+			b.retryCondition(entry.Step.Policy.Retry, varsHook)
+		}
+	}
+}
+
+func (b *builder) retryCondition(r *policy.Retry, vars expr.Vars) {
+	if r == nil || r.When == "" {
+		return
+	}
+	n := b.doc.whens[r]
+	if n == nil {
+		n = &tree.Node{Kind: tree.Text, Text: r.When}
+	}
+	if p := b.compiler.Condition(n, vars); p != nil {
+		b.def.whens[r.When] = p
+	}
 }

@@ -14,11 +14,10 @@ import (
 
 // The keys of templates.
 var (
-	templateKeys = []string{
+	templateKeys = append([]string{
 		"description", "from", "parameters", "service", "forEach", "matrix", "itemName", "concurrency", "timeout",
-		"retry", "queue", "priority", "key", "exec", "http", "task", "sleep", "wait", "flow", "fail", "noop",
-		"mail",
-	}
+		"retry", "queue", "priority", "key",
+	}, kindKeys...)
 	parameterKeys = []string{"description", "default"}
 )
 

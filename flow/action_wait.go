@@ -1,13 +1,101 @@
 package flow
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/tree"
+	"github.com/pawl-dev/pawl/policy"
 )
+
+// Wait waits for an event, or for the first of several: the events of Any, and the ends of Steps.
+type Wait struct {
+	Event tree.Value
+	Any   []tree.Value // names of events
+	Steps []string     // names of steps
+
+	stepsPos []tree.Pos
+	ordinary
+}
+
+var (
+	waitKeys  = []string{"event", "any"}
+	firstKeys = []string{"event", "step"}
+)
+
+func (*Wait) kind() string { return "wait" }
+
+func (*Wait) notTask() string { return "a wait" }
+
+func (w *Wait) read(p *parsing, n *tree.Node) {
+	if n.Kind == tree.Text {
+		w.Event = tree.ValueOf(n)
+	} else if p.object(n, "wait", waitKeys) {
+		w.Event = p.textValue(n.Get("event"), "event")
+		if list := n.Get("any"); list != nil {
+			if n.Get("event") != nil {
+				p.Fail(n.Key("any"), "write all of them in any", "a wait has event or any, not both")
+			}
+			firstOf(p, list, w)
+			return
+		}
+	}
+	event, isText := w.Event.Text()
+	if (w.Event.IsZero() || isText && event == "") &&
+		(n.Kind == tree.Mapping || n.Kind == tree.Text || n.Kind == tree.Null) {
+		p.missing(n, waitKeys, "name the event: event: approved", "the wait names no event")
+	}
+}
+
+// firstOf reads what a wait ends with the first of: names of events, and steps.
+func firstOf(p *parsing, n *tree.Node, w *Wait) {
+	if n.Kind != tree.List || len(n.Items) < 2 {
+		p.Fail(n.Pos, "any: [approved, rejected]",
+			"any is a list of two or more events or steps, of which the first counts")
+		return
+	}
+	for _, item := range n.Items {
+		switch {
+		case item.Kind == tree.Text && item.Text != "":
+			w.Any = append(w.Any, tree.ValueOf(item))
+		case item.Kind != tree.Mapping:
+			p.Fail(item.Pos, "", "an item of any is the name of an event, {event: NAME} or {step: NAME}, not %s",
+				tree.Describe(item))
+		case !p.object(item, "an item of any", firstKeys):
+		case len(item.Fields) != 1:
+			p.missing(item, firstKeys, "", "an item of any is one event or one step")
+		case item.Get("step") != nil:
+			if name := p.text(item.Get("step"), "step"); name != "" {
+				w.Steps, w.stepsPos = append(w.Steps, name), append(w.stepsPos, item.Get("step").Pos)
+			}
+		default:
+			if event := p.textValue(item.Get("event"), "event"); !event.IsZero() {
+				w.Any = append(w.Any, event)
+			}
+		}
+	}
+}
+
+func (w *Wait) encode() tree.Value {
+	out := object{}
+	out.put("event", w.Event)
+	out.put("any", w.any())
+	return out.value()
+}
+
+func (*Wait) spec(spec *core.StepSpec) { spec.Kind = core.KindWait }
+
+// shared leaves the limit of waits alone: the others are for work.
+func (*Wait) shared(all policy.Policy) policy.Policy {
+	return policy.Policy{Limits: policy.Limits{Wait: all.Wait}}
+}
+
+func (w *Wait) compile(b *builder, p *plan, _ *Step, vars expr.Vars) {
+	b.wait(p, w, vars&^(expr.VarAttempt|expr.VarCode|expr.VarFailure))
+}
 
 // any returns the alternatives of the wait, as they are written; zero: it waits for one event.
 func (w *Wait) any() tree.Value {
@@ -164,4 +252,31 @@ func (s *stale) endedBy(wait, step int32) bool {
 	id := s.nodes[wait].id
 	return id != core.NoStep && s.run.Steps[id].Phase == core.StepSucceeded &&
 		core.FirstOf(s.run.Steps[id].Output).Which == s.def.plans[step].spec.Name
+}
+
+func (*Wait) pointless(kind policy.LimitKind, _ bool) (severity Severity, code, why string) {
+	if kind != policy.LimitScheduleToClose && kind != policy.LimitWait {
+		return Warning, lintLimitNoEffect, fmt.Sprintf("a wait has no attempts, so %s has no effect; use wait", kind)
+	}
+	return "", "", ""
+}
+
+func (w *Wait) lint(l *linter, s *Step, p *plan) {
+	if endless(p) && !l.bounded() && len(w.Steps) == 0 {
+		l.add(Info, s.pos, lintEndlessWait, s.Name,
+			"step %q waits without any limit; add timeout: 7d, or a limit for the run", s.Name)
+	}
+}
+
+// endless reports whether no limit of a step ends its wait. One that is an expression does, whatever its amount is.
+func endless(p *plan) bool {
+	for i := range p.amounts {
+		switch p.amounts[i].kind {
+		case policy.LimitWait, policy.LimitScheduleToClose, policy.LimitDeadline:
+			return false
+		default:
+		}
+	}
+	limits := &p.spec.Policy
+	return limits.Wait == nil && limits.ScheduleToClose == nil && (limits.Deadline == nil || limits.Deadline.At == 0)
 }

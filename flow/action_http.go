@@ -6,22 +6,42 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/flow/internal/expr"
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/nearest"
 	"github.com/pawl-dev/pawl/internal/tree"
+	"github.com/pawl-dev/pawl/policy"
 )
 
-func (p *parsing) http(n *tree.Node) Action {
+// HTTP makes a request.
+type HTTP struct {
+	Method, URL    tree.Value
+	Headers, Query tree.Value
+	JSON, Body     tree.Value // the request's body, as data or as text, or
+	File           tree.Value // the file it is read from
+	Expect         tree.Value // a list of status codes that are a success: 200, "2xx"
+	ordinary
+}
+
+var (
+	httpKeys         = []string{"method", "url", "headers", "query", "json", "body", "file", "expect"}
+	httpSettingsKeys = []string{"headers", "expect"}
+)
+
+func (*HTTP) kind() string { return "http" }
+
+func (h *HTTP) read(p *parsing, n *tree.Node) {
 	if n.Kind == tree.Text {
 		p.url(n)
-		return &HTTP{URL: tree.ValueOf(n)}
+		h.URL = tree.ValueOf(n)
+		return
 	}
 	if !p.object(n, "http", httpKeys) {
 		if n.Kind == tree.Null {
 			p.Fail(n.Pos, "", "http has no url")
 		}
-		return &HTTP{}
+		return
 	}
-	h := p.httpFields(n)
+	*h = *p.httpFields(n)
 	h.Method = p.textValue(n.Get("method"), "method")
 	h.URL = p.textValue(n.Get("url"), "url")
 	p.method(n.Get("method"))
@@ -42,7 +62,6 @@ func (p *parsing) http(n *tree.Node) Action {
 			given = key
 		}
 	}
-	return h
 }
 
 func (p *parsing) httpFields(n *tree.Node) *HTTP {
@@ -172,3 +191,84 @@ func (p *parsing) headers(n *tree.Node) tree.Value {
 }
 
 func isControl(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }
+
+func (h *HTTP) encode() tree.Value {
+	out := object{}
+	out.put("method", h.Method)
+	out.put("url", h.URL)
+	out.put("headers", h.Headers)
+	out.put("query", h.Query)
+	if !h.JSON.IsZero() {
+		out.must("json", h.JSON)
+	}
+	out.put("body", h.Body)
+	out.put("file", h.File)
+	out.put("expect", h.Expect)
+	return out.value()
+}
+
+func (*HTTP) spec(spec *core.StepSpec) { spec.Type = "http" }
+
+func (h *HTTP) compile(b *builder, p *plan, s *Step, vars expr.Vars) {
+	b.placeholders = false
+	p.payload = b.http(h.with(b.settings(s)), vars|expr.VarPlaceholders)
+	p.refers = b.placeholders
+}
+
+func (b *builder) http(a *HTTP, vars expr.Vars) *expr.Template {
+	o := b.compiler.Object(vars)
+	o.Text("method", a.Method)
+	o.Add("url", b.compiler.URL(tree.NodeOf(a.URL), vars))
+	o.Text("headers", a.Headers)
+	o.Text("query", a.Query)
+	o.Data("json", a.JSON)
+	o.Text("body", a.Body)
+	o.Text("file", a.File)
+	o.Data("expect", a.Expect)
+	return o.Done()
+}
+
+func (h *HTTP) over(settings Settings) Action { return h.with(settings) }
+
+// with returns the action with the settings of its service and of the document.
+func (h *HTTP) with(settings Settings) *HTTP {
+	if settings.HTTP == nil {
+		return h
+	}
+	return overHTTP(settings.HTTP, h)
+}
+
+func overHTTP(base, over *HTTP) *HTTP {
+	if base == nil {
+		return over
+	}
+	out := *over
+	out.Headers = overMapping(base.Headers, over.Headers)
+	if out.Expect.IsZero() {
+		out.Expect = base.Expect
+	}
+	return &out
+}
+
+func (*HTTP) pointless(kind policy.LimitKind, _ bool) (severity Severity, code, why string) {
+	return noHeartbeat(kind)
+}
+
+// noHeartbeat explains which limits are useless for a request.
+func noHeartbeat(kind policy.LimitKind) (severity Severity, code, why string) {
+	if kind == policy.LimitHeartbeat {
+		return Warning, lintNoSignOfLife,
+			"a request gives no heartbeat, so heartbeat ends it in any case; use inactivity"
+	}
+	return noEvent(kind)
+}
+
+func (h *HTTP) withNotice() Action {
+	method, _ := h.Method.Text()
+	if !h.JSON.IsZero() || !h.Body.IsZero() || !h.File.IsZero() || method == "GET" || method == "HEAD" {
+		return h
+	}
+	out := *h
+	out.JSON = V(map[string]any{"text": noticeText}) // as Slack, Mattermost and others read it
+	return &out
+}

@@ -5,7 +5,9 @@ import (
 	netmail "net/mail"
 
 	"github.com/pawl-dev/pawl/flow/internal/expr"
+	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/tree"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // Mail sends a message by SMTP.
@@ -15,23 +17,22 @@ type Mail struct {
 	User, Password tree.Value
 	From, To       tree.Value // addresses; To is a text or a list of texts, each with one address or several
 	Subject, Text  tree.Value
+	ordinary
 }
-
-func (*Mail) kind() string { return "mail" }
 
 var (
 	mailKeys = []string{"server", "tls", "user", "password", "from", "to", "subject", "text"}
 	mailTLS  = []string{"starttls", "implicit", "none"}
 )
 
-// mail reads the text and the recipients of a message.
-func (p *parsing) mail(n *tree.Node) Action {
-	m := &Mail{}
+func (*Mail) kind() string { return "mail" }
+
+func (m *Mail) read(p *parsing, n *tree.Node) {
 	if !p.object(n, "mail", mailKeys) {
 		if n.Kind == tree.Null {
 			p.Fail(n.Pos, "write mail: {server: smtp.example, from: …, to: …}", "mail has no server")
 		}
-		return m
+		return
 	}
 	m.Server, m.TLS = p.textValue(n.Get("server"), "server"), p.textValue(n.Get("tls"), "tls")
 	m.User, m.Password = p.textValue(n.Get("user"), "user"), p.textValue(n.Get("password"), "password")
@@ -59,7 +60,6 @@ func (p *parsing) mail(n *tree.Node) Action {
 	if password := n.Get("password"); password != nil && n.Get("user") == nil {
 		p.Fail(n.Key("password"), "add user", "a password without a user has no effect")
 	}
-	return m
 }
 
 // plainText reports whether a node is a text without expressions.
@@ -112,4 +112,35 @@ func (a *Mail) fields() []mailField {
 		out[i] = mailField{name, values[i]}
 	}
 	return out
+}
+
+func (m *Mail) encode() tree.Value {
+	out := object{}
+	for _, field := range m.fields() {
+		out.put(field.name, field.value)
+	}
+	return out.value()
+}
+
+func (*Mail) spec(spec *core.StepSpec) { spec.Type = "mail" }
+
+func (m *Mail) compile(b *builder, p *plan, _ *Step, vars expr.Vars) {
+	b.placeholders = false
+	p.payload = b.mail(m, vars|expr.VarPlaceholders)
+	p.refers = b.placeholders
+}
+
+func (*Mail) pointless(kind policy.LimitKind, _ bool) (severity Severity, code, why string) {
+	return noHeartbeat(kind)
+}
+
+func (m *Mail) withNotice() Action {
+	out := *m
+	if out.Subject.IsZero() {
+		out.Subject = V("${{ notice.subject }}")
+	}
+	if out.Text.IsZero() {
+		out.Text = V("${{ notice.text }}\n")
+	}
+	return &out
 }
