@@ -143,10 +143,8 @@ func (b *builder) notify() {
 		if s.Name == "" {
 			s.Name = notifyName(i)
 		}
-		if s.Action != nil {
-			if a := s.Action.withNotice(); a != nil {
-				s.Action = a
-			}
+		if a := s.Action.withNotice(); a != nil {
+			s.Action = a
 		}
 		ends := slices.DeleteFunc(slices.Clone(entry.On), func(on string) bool { return on == noticeWarning })
 		if len(ends) > 0 {
