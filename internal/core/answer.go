@@ -89,8 +89,6 @@ func (r *Run) applyBody(rec Record) {
 		applyAnswer(r, rec)
 	case StepChildBegan:
 		r.hear()
-	case EndsOrdered:
-		applyOrdered(r, rec)
 	default:
 		r.bodyPending = false // it waits
 	}

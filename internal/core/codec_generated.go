@@ -5,7 +5,7 @@ package core
 import "fmt"
 
 // lastRecord is the highest tag.
-const lastRecord = 36
+const lastRecord = 35
 
 func (RunCreated) record()      {}
 func (RunStarted) record()      {}
@@ -42,7 +42,6 @@ func (Turned) record()          {}
 func (BodyAnswered) record()    {}
 func (StepCancelAsked) record() {}
 func (StepChildBegan) record()  {}
-func (EndsOrdered) record()     {}
 
 func (c *coder) writeRecord(v Record) {
 	switch v := v.(type) {
@@ -184,10 +183,6 @@ func (c *coder) writeRecord(v Record) {
 		c.close(outer)
 	case StepChildBegan:
 		outer := c.begin(35)
-		v.fields(c)
-		c.close(outer)
-	case EndsOrdered:
-		outer := c.begin(36)
 		v.fields(c)
 		c.close(outer)
 	default:
@@ -335,10 +330,6 @@ func (c *coder) readRecord(tag byte) Record {
 		return v
 	case 35:
 		var v StepChildBegan
-		v.fields(c)
-		return v
-	case 36:
-		var v EndsOrdered
 		v.fields(c)
 		return v
 	default:

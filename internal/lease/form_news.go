@@ -57,7 +57,6 @@ func stepOf(s *engine.Step) api.BodyStep {
 		ID: uint32(s.ID), Spec: specOf(s.Spec), Phase: s.Phase.String(), Reason: s.Reason, Attempts: s.Attempts,
 		ScheduledAt: s.ScheduledAt, EndedAt: s.EndedAt, Output: s.Output, Failure: failureOf(s.Failure),
 		Dropped: s.Dropped, Kept: s.Kept, Restarted: s.Restarted, UpdateID: s.UpdateID,
-		Rank: s.Rank,
 	}
 }
 
@@ -66,7 +65,6 @@ func (r *reading) step(s *api.BodyStep) engine.Step {
 		ID: core.StepID(s.ID), Spec: r.spec(s.Spec), Phase: named[core.StepPhase](r, s.Phase), Reason: s.Reason,
 		Attempts: s.Attempts, ScheduledAt: s.ScheduledAt, EndedAt: s.EndedAt, Output: s.Output,
 		Failure: failure(s.Failure), Dropped: s.Dropped, Kept: s.Kept, Restarted: s.Restarted, UpdateID: s.UpdateID,
-		Rank: s.Rank,
 	}
 }
 
@@ -77,7 +75,7 @@ func headOf(h *engine.Head) *api.BodyRun {
 	out := &api.BodyRun{
 		Workflow: h.Workflow, WorkflowID: h.WorkflowID, Key: h.Key, Input: h.Input, CreatedAt: h.CreatedAt,
 		StartedAt: h.StartedAt, Execution: api.BodyRunLimit(h.Execution), Deadline: api.BodyRunLimit(h.Deadline),
-		Updates: each(h.Updates, answerOf), Headers: h.Headers.Map(), Ends: h.Ends,
+		Updates: each(h.Updates, answerOf), Headers: h.Headers.Map(),
 	}
 	if p := h.Parent; p != (core.Parent{}) {
 		out.Parent = &api.BodyParent{
@@ -98,7 +96,7 @@ func headOf(h *engine.Head) *api.BodyRun {
 	}
 	if s := h.Stop; s != nil {
 		out.Stop = &api.BodyStop{
-			Phase: s.Phase.String(), Failure: failureOf(s.Failure), From: uint32(s.From), Until: s.Until, Ends: s.Ends,
+			Phase: s.Phase.String(), Failure: failureOf(s.Failure), From: uint32(s.From), Until: s.Until,
 		}
 	}
 	return out
@@ -113,7 +111,7 @@ func (r *reading) head(h *api.BodyRun) *engine.Head {
 	out := &engine.Head{
 		Workflow: h.Workflow, WorkflowID: h.WorkflowID, Key: h.Key, Input: h.Input, CreatedAt: h.CreatedAt,
 		StartedAt: h.StartedAt, Execution: core.RunLimit(h.Execution), Deadline: core.RunLimit(h.Deadline),
-		Updates: each(h.Updates, answer), Headers: r.headers(h.Headers), Ends: h.Ends,
+		Updates: each(h.Updates, answer), Headers: r.headers(h.Headers),
 	}
 	if p := h.Parent; p != nil {
 		out.Parent = core.Parent{
@@ -136,7 +134,7 @@ func (r *reading) head(h *api.BodyRun) *engine.Head {
 	if s := h.Stop; s != nil {
 		out.Stop = &core.Stop{
 			Phase: named[core.RunPhase](r, s.Phase), Failure: failure(s.Failure), From: core.StepID(s.From),
-			Until: s.Until, Ends: s.Ends,
+			Until: s.Until,
 		}
 	}
 	return out
