@@ -31,7 +31,8 @@
 //     [TaskTimeoutError] says where the body is.
 //
 // Steps are told apart by name and occurrence: the second "charge" of a body is "charge#2". A body does one thing at a
-// time; to do several use [Async], [Go] and [Map], whose parts have keys of their own.
+// time; to do several use [Async], [Go] and [Map], whose parts have keys of their own. Branches take turns, in an order
+// that is recorded, so they may share variables of the body. Steps run in parallel.
 //
 // # Time
 //

@@ -69,9 +69,11 @@ func (f *Future[T]) Get(ctx Context) (T, error) {
 	return recorded[T](branchOf(ctx), f.codec, payloadName{what: "the result of", of: f.result}, at, record.Output), nil
 }
 
-// Go runs fn beside the rest of the body. Its steps have keys of their own, apart from those of other branches. A name
-// that the branch of ctx uses again is numbered. Branches that still run when the body returns are stopped, and their
-// open steps are cancelled.
+// Go runs fn beside the rest of the body, as a branch. Branches take turns: this one begins when the branch that calls
+// Go waits, and goes on until it waits itself. The order is recorded, so branches may share variables.
+//
+// Its steps have keys of their own, apart from those of other branches. A name that the branch of ctx uses again is
+// numbered. Branches that still run when the body returns are stopped, and their open steps are cancelled.
 //
 // Wait for each branch. If nobody has when the body returns, a panic of the branch fails the run as one of the body
 // does, and an error that it returned is logged.

@@ -34,6 +34,10 @@ type BodyCommands struct {
 	Waits    bool          `json:"waits,omitzero"`
 	Closed   int           `json:"closed,omitzero"`
 	Stopping bool          `json:"stopping,omitzero"`
+	// Seen are the steps whose ends the body has seen since its last decisions, in order, and Ends the rank of the last
+	// one.
+	Seen []uint32 `json:"seen,omitzero"`
+	Ends uint32   `json:"ends,omitzero"`
 }
 
 // BodyEnded reports that an attempt has ended.

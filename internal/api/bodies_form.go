@@ -7,8 +7,12 @@ import (
 )
 
 // BodiesVersion is the version of the messages between processes that serve workflows and servers, and of what a server
-// stores of these workflows. A change that the other side would not understand is a new version.
-const BodiesVersion = 1
+// stores of these workflows. A change that the other side would not understand is a new version. With version 2 both
+// sides tell the order in which a body sees the ends of its steps.
+const BodiesVersion = 2
+
+// StoredBodyVersion is the version of what a server stores of such a workflow.
+const StoredBodyVersion = 1
 
 // BodyWorkflows are the options of a BodiesJoin, in JSON.
 type BodyWorkflows struct {

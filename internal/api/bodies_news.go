@@ -44,6 +44,7 @@ type BodyRun struct {
 	Places     map[string]BodyPlace `json:"places,omitzero"` // where branches have published values
 	Stop       *BodyStop            `json:"stop,omitzero"`   // the body is asked to stop
 	Headers    map[string]string    `json:"headers,omitzero"`
+	Ends       uint32               `json:"ends,omitzero"` // how many ends of steps are recorded
 }
 
 // BodyRunLimit is the deadline of a run.
@@ -94,6 +95,7 @@ type BodyStop struct {
 	Phase   string       `json:"phase"`
 	Failure *BodyFailure `json:"failure,omitzero"`
 	From    uint32       `json:"from"`
+	Ends    uint32       `json:"ends,omitzero"`
 	Until   policy.Time  `json:"until,omitzero"`
 }
 
@@ -112,6 +114,7 @@ type BodyStep struct {
 	Kept        bool          `json:"kept,omitzero"`
 	Restarted   bool          `json:"restarted,omitzero"`
 	UpdateID    string        `json:"updateId,omitzero"`
+	Rank        uint32        `json:"rank,omitzero"`
 }
 
 // BodyToken names an attempt.

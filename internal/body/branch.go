@@ -27,6 +27,7 @@ type Branch struct {
 	undos  map[string]int // how often it has added each name to the list of things to undo
 	undoes *Undo          // it takes the list of things to undo; nil if it does not
 
+	choices  int   // how often Any has returned its result
 	ownScope bool  // it was begun by Go: the scope is its own
 	read     bool  // somebody has waited for its result
 	err      error // the error that it returned
@@ -37,14 +38,17 @@ type Branch struct {
 	busy   Call        // names that, for errors; zero if it runs
 	soon   bool        // it waits for the instant of an end that the session knows; see Session.flush
 	ended  Signal
-	group  *items  // the items of pawl.Map; nil if there is none
-	thread *Thread // the shell's side of it; the session does not use it
+	group  *items        // the items of pawl.Map; nil if there is none
+	looks  bool          // it has the turn only to look at a condition; see Session.lookAgain
+	body   func(*Thread) // the code of it
+	thread *Thread       // the shell's side of it; nil before its first turn
 }
 
 type branchState uint8
 
 const (
-	branchRuns   branchState = iota // it is in the user's code
+	branchRuns   branchState = iota // it has the turn: it is in the user's code
+	branchReady                     // it is in line for the turn
 	branchWaits                     // the branch waits until a signal
 	branchLeaves                    // it was woken in a session that is over
 	branchEnded
@@ -70,17 +74,8 @@ func (s *Session) Spawn(parent *Branch, key string) *Branch {
 func (s *Session) begin(b *Branch) *Branch {
 	b.counts, b.index = map[string]int{}, len(s.branches)
 	s.branches = append(s.branches, b)
-	s.enterUserCode()
+	s.wake(b)
 	return b
-}
-
-// enterUserCode counts a branch that goes on. With the first one the task limit begins.
-func (s *Session) enterUserCode() {
-	s.running++
-	if s.running == 1 {
-		s.stop(TimerIdle)
-		s.set(TimerTask, s.taskLimit)
-	}
 }
 
 // Key returns the key of the branch's next step of that name.
@@ -135,7 +130,7 @@ func (s *Session) Ask(b *Branch, sc *Scope, cmd core.Schedule, fn Func) *Step {
 		s.CancelStep(st)
 	}
 	s.follow(b)
-	if fn != nil && !st.closed { // an attempt may wait for it
+	if fn != nil && !st.known { // an attempt may wait for it
 		r := s.change()
 		r.Begin = append(r.Begin, st.record.ID)
 		if st.record.Phase == core.StepScheduled {
@@ -228,7 +223,7 @@ func (s *Session) note(taskType, key string, m core.Mark) {
 // noted makes a decision known that is about to be recorded.
 func (s *Session) noted(taskType, key string, value []byte) *core.StepSpec {
 	spec := &core.StepSpec{Name: key, Def: -1, Type: taskType}
-	st := &Step{key: key, mark: taskType == TypeMark, closed: true, asked: true}
+	st := &Step{key: key, mark: taskType == TypeMark, known: true, closed: true, asked: true}
 	st.record.Spec, st.record.Output, st.record.Phase = spec, value, core.StepSucceeded
 	s.steps[key] = st
 	s.closed++
@@ -275,12 +270,22 @@ func (s *Session) Wait(b *Branch, what Call, until func() bool, on ...*Signal) b
 		sig.waiting = append(sig.waiting, b)
 	}
 	s.running--
-	s.settle()
+	if b.soon { // nothing else may come between: a call that repeats this does not wait
+		s.flush()
+		return true
+	}
+	s.asking = b
+	pass(s)
+	s.asking = nil
 	// other branches compute: they may decide more before this goes out
-	if len(s.commands) > 0 && !s.armed[TimerFlush] && !s.holds() {
+	if len(s.commands) > 0 && !s.armed[TimerFlush] && !s.holds() && !s.over() {
 		s.set(TimerFlush, AnswerTime)
 	}
-	return true
+	if b.state == branchWaits || b.state == branchReady {
+		return true
+	}
+	b.busy = Call{}
+	return false
 }
 
 // expect notes that a branch is about to wait for the instant of an end that the session knows; see flush.
@@ -297,7 +302,6 @@ func (s *Session) fire(sig *Signal) {
 			continue // something else has woken it
 		}
 		if b.until() {
-			s.enterUserCode()
 			s.wake(b)
 		} else {
 			rest = append(rest, b)
@@ -305,26 +309,6 @@ func (s *Session) fire(sig *Signal) {
 	}
 	clear(sig.waiting[len(rest):])
 	sig.waiting = rest
-}
-
-func (s *Session) wake(b *Branch) {
-	b.state, b.until = branchRuns, nil
-	if b.soon {
-		b.soon = false
-		s.soon--
-	}
-	r := s.change()
-	r.Wake = append(r.Wake, b)
-}
-
-// wakeAll wakes all branches that wait, in a session that is over: they leave.
-func (s *Session) wakeAll() {
-	for _, b := range s.branches {
-		if b.state == branchWaits {
-			s.wake(b)
-			b.state = branchLeaves
-		}
-	}
 }
 
 // Outcome is how a branch has returned. The error's text was made before, since that calls the user's code.
@@ -359,7 +343,14 @@ func (s *Session) EndBranch(b *Branch, out Outcome) {
 		s.fire(&g.changed)
 	}
 	s.running--
-	s.settle()
+	ended(s, b)
+}
+
+// ended passes the turn on of a branch that has ended.
+func ended(s *Session, b *Branch) {
+	if s.turn == b || s.turn == nil {
+		pass(s)
+	}
 }
 
 // Return reports that the body has returned, and how that closes the run. While decisions are held back, so is this
@@ -372,7 +363,7 @@ func (s *Session) Return(b *Branch, out Outcome, c core.Close) {
 	s.closing, s.commands = append(s.commands, c), nil
 	switch {
 	case s.holds():
-		s.settle()
+		ended(s, b)
 	case s.running > 0 || repeatsCancels(s):
 		s.closeRun()
 	default: // it is stuck
@@ -397,8 +388,9 @@ func (s *Session) takeOut(b *Branch, what string, out Outcome) bool {
 	s.branches[last] = nil
 	s.branches = s.branches[:last]
 	if b.state == branchWaits { // another goroutine waits in the branch's name: it leaves
-		s.enterUserCode()
-		s.wake(b)
+		s.running++
+		r := s.change()
+		r.Wake = append(r.Wake, b)
 		if s.invalid == nil {
 			s.invalid = fmt.Errorf("pawl: the %s returned while %s was waited for by another goroutine: begin it with "+
 				"pawl.Go instead of go: %w", what, b.busy, ErrNested)
@@ -411,6 +403,9 @@ func (s *Session) takeOut(b *Branch, what string, out Outcome) bool {
 			asked += " with the error " + strconv.Quote(out.Text)
 		}
 		s.changed(Describe(s.recorded[b.prefix][b.cursor].record.Spec), asked)
+	}
+	if s.over() {
+		left(s, b)
 	}
 	return !s.over()
 }

@@ -12,7 +12,8 @@
 // what is ready before it releases the lock. A [Thread] is a branch of a body as the code in it sees it: its calls
 // block. Goroutines and timers come from a [Shell], so that the simulation runs hosts and threads in virtual time.
 //
-// A branch is a line of execution in a body: the body itself, or what it begins with pawl.Go and pawl.Map. While
-// all branches wait, the session is idle. Their decisions until then go to the engine in one commit, together with the
+// A branch is a line of execution in a body: the body itself, or what it begins with pawl.Go and pawl.Map. One branch
+// at a time has the turn, in an order that follows from the order in which ends are recorded: see order.go. While all
+// branches wait, the session is idle. Their decisions until then go to the engine in one commit, together with the
 // ends of the attempts that woke them.
 package body

@@ -65,7 +65,7 @@ func (s *Session) hasFunction(step string) bool {
 // enqueue notes that a local step waits for a worker. A step that is held by shared limits may wait for very long: its
 // body is called again when its turn has come.
 func (s *Session) enqueue(st *Step) {
-	if !st.queued && !st.closed && st.fn != nil && st.record.Spec.Share == nil {
+	if !st.queued && !st.known && st.fn != nil && st.record.Spec.Share == nil {
 		st.queued = true
 		s.queued++
 	}

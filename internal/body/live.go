@@ -120,7 +120,7 @@ func (l *liveSession) carryOut(r *Ready) {
 		l.unwind()
 	}
 	for _, b := range r.Wake {
-		b.thread.goroutine.Unpark()
+		l.goOn(b)
 	}
 	if r.Returned {
 		h.clearStuck(s.run)
@@ -156,18 +156,36 @@ func (l *liveSession) start() {
 	if limit == 0 {
 		limit = l.host.cfg.TaskLimit
 	}
-	l.launch(l.session.Start(limit), w.Body)
+	l.session.Start(limit).body = w.Body
 	for _, u := range l.host.offered(l.session.run) {
 		l.session.Offer(u)
 	}
 }
 
-// launch executes a branch in a goroutine. The session is locked until the branch's thread is whole.
-func (l *liveSession) launch(b *Branch, f func(*Thread)) *Thread {
-	t := &Thread{live: l, branch: b, scope: b.scope}
-	b.thread = t
-	t.goroutine = l.host.shell.Go(l.session.run, func() { f(t) })
-	return t
+// goOn lets a branch go on, which has the turn, or has to leave. With its first turn it gets its goroutine.
+func (l *liveSession) goOn(b *Branch) {
+	switch {
+	case b.thread != nil:
+		b.thread.goroutine.Unpark()
+	case l.session.over():
+		left(l.session, b)
+	default:
+		t := &Thread{live: l, branch: b, scope: b.scope}
+		b.thread = t
+		t.goroutine = l.host.shell.Go(l.session.run, func() {
+			defer t.gone()
+			b.body(t)
+		})
+	}
+}
+
+// gone follows the end of a branch's goroutine. Most branches have said before that they ended.
+func (t *Thread) gone() {
+	if !t.ended {
+		t.live.lock()
+		defer t.live.unlock()
+		left(t.live.session, t.branch)
+	}
 }
 
 // doneWith returns what the engine's loop calls when it has taken the inputs. Callers of updates have to check again if
@@ -226,7 +244,7 @@ func (l *liveSession) stuck(why *Stuck) {
 	if why.Why == Overdue {
 		var running []Goroutine
 		for _, b := range l.session.branches {
-			if b.state == branchRuns {
+			if b.state == branchRuns && b.thread != nil {
 				running = append(running, b.thread.goroutine)
 			}
 		}

@@ -127,6 +127,7 @@ type items struct {
 	begun   int
 	ended   int
 	failed  bool        // one of them has
+	first   int         // how many the first round began, which may have been more than begin at once now
 	causes  core.Causes // the causes of the next decision of those that have ended
 	seen    instant     // the latest end that those have seen
 	changed Signal
@@ -140,7 +141,7 @@ func (g *items) room() int {
 	if g.failed {
 		return 0
 	}
-	return max(min(g.count, g.ended+g.atOnce)-g.begun, 0) // the limit may be lower than when the branches were recorded
+	return max(min(g.count, g.ended+max(g.atOnce, g.first))-g.begun, 0)
 }
 
 // round decides how many items begin now, if any. ok is false if another decision is recorded; the session is stuck
@@ -152,12 +153,16 @@ func (s *Session) round(parent *Branch, g *items) (n int, ok bool) {
 	key, next := g.item(g.begun), s.next(parent)
 	switch known := s.steps[key]; {
 	case next != nil && next == known && isBranch(known):
+		if g.begun > 0 && g.room() == 0 {
+			return 0, true // it began when another one had ended
+		}
 		n, _ = strconv.Atoi(string(known.record.Output))
 		if n < 1 || n > g.count-g.begun {
 			s.changed(branchText(g.item(g.begun+max(n, 1)-1)), strconv.Itoa(g.count)+" items for "+branchText(g.key))
 			return 0, false
 		}
 		s.follow(parent)
+		g.first = max(g.first, n)
 		return n, true
 	case known != nil:
 		s.changed(Describe(s.expected(next, known).record.Spec), branchText(key))

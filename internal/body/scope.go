@@ -83,7 +83,7 @@ func (s *Session) CancelScope(sc *Scope) {
 	s.Mark(sc.key, []byte("true"), copied(sc.by.causes))
 	var open []*Step
 	for _, st := range s.steps {
-		if st.asked && !st.mark && !st.closed && st.scope.within(sc) {
+		if st.asked && !st.mark && !st.known && st.scope.within(sc) {
 			open = append(open, st)
 		}
 	}
@@ -163,7 +163,7 @@ func (s *Session) CancelStep(st *Step) {
 	if s.over() || st.cancelled {
 		return
 	}
-	if st.cancelled = true; st.closed {
+	if st.cancelled = true; st.known {
 		return
 	}
 	s.commands = append(s.commands, core.CancelStep{Key: st.key})
@@ -205,7 +205,7 @@ func refused(spec *core.StepSpec, phase core.StepPhase, f *policy.Failure) *Step
 	if phase == core.StepCancelled {
 		record.Reason = policy.ReasonCancelled
 	}
-	return &Step{key: spec.Name, record: record, closed: true, confirmed: true, refused: true}
+	return &Step{key: spec.Name, record: record, known: true, closed: true, confirmed: true, refused: true}
 }
 
 // WithCancel returns the thread with a new scope, and the function that cancels it. If the thread cannot be used now,
@@ -242,7 +242,7 @@ func (r *Result) Cancel() {
 	r.live.lock()
 	defer r.live.unlock()
 	s := r.live.session
-	made := r.step != nil && (r.step.closed || r.step.cancelled) || r.step == nil && r.branch.scope.cancelled
+	made := r.step != nil && (r.step.known || r.step.cancelled) || r.step == nil && r.branch.scope.cancelled
 	switch {
 	case !made && r.live.addsCancel("the cancel of "+r.String()):
 		return

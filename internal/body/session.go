@@ -79,7 +79,7 @@ type Session struct {
 
 	closed    int // steps known to be closed
 	announced int // the value of closed when it was last said that the body waits; -1: never
-	running   int // branches in the user's code
+	running   int // branches that are in the user's code, or in line for it
 	soon      int // branches that wait for the instant of an end that the session knows
 	attempts  int // attempts of local steps that need this session
 	queued    int // local steps of this call that wait for a worker
@@ -94,7 +94,18 @@ type Session struct {
 	commands []core.Command // decided and not sent
 	ends     []core.Input   // successful ends of attempts that wait to be sent with what the body makes of them
 	branches []*Branch      // all that have not ended
+	turn     *Branch        // the branch that has the turn; see order.go
+	asking   *Branch        // the branch whose call waits right now, which goes on without being woken
+	line     []*Branch      // those that have it next
+	turns    int            // how many there were
+	limited  int            // the turn with which the task limit began
+	arrived  []*Step        // ends that the body has not seen
+	seen     core.Seen      // the ends that it has seen since its last decisions
 	quiet    Signal         // all branches wait
+	stops    bool           // the body has seen that its run stops
+	stopped  Signal         // it has
+	looking  []*Branch      // branches that wait for conditions of their own code
+	progress bool           // a branch has run since those were looked at
 	failed   []*Branch      // branches of Go that returned an error
 	wanted   []*Step        // local steps whose attempts wait for their functions
 	armed    [timers]bool
@@ -117,8 +128,11 @@ const (
 type Step struct {
 	key       string
 	record    engine.Step
-	mark      bool // it only notes a decision of the body's, in no order
-	closed    bool
+	mark      bool    // it only notes a decision of the body's, in no order
+	known     bool    // it has ended
+	closed    bool    // the body has seen that
+	choices   int     // how often Any has returned its result
+	told      bool    // its end was recorded when this call began
 	confirmed bool    // its end is durable: its instant is known
 	asked     bool    // the body has come to it in this call
 	follows   bool    // it follows from a step that failed
@@ -169,8 +183,7 @@ func (s *Session) News(n engine.News) {
 	case n.Whole:
 		s.announced = -1 // the engine waits to hear that the body waits
 	}
-	for i := range n.Steps {
-		record := &n.Steps[i]
+	for _, record := range inOrder(n.Steps) {
 		st := s.find(record)
 		if record.Dropped || (st == nil && n.Whole) {
 			continue
@@ -249,12 +262,12 @@ func (s *Session) learn(st *Step, record *engine.Step) {
 	if !record.Phase.Closed() {
 		return
 	}
-	if !st.closed {
-		s.closed++
+	st.record, st.confirmed = *record, true
+	if !st.known {
+		arrive(s, st)
+	} else {
+		s.fire(&st.changed)
 	}
-	s.dequeue(st)
-	st.record, st.closed, st.confirmed = *record, true, true
-	s.fire(&st.changed)
 }
 
 // learnAll takes in all that is recorded of the run.
@@ -262,7 +275,7 @@ func (s *Session) learnAll(n engine.News) {
 	s.head = n.Head
 	for i := range n.Steps {
 		record := &n.Steps[i]
-		if record.Phase.Closed() {
+		if record.Phase.Closed() && (record.Dropped || record.Spec.Hook || atOnce(record)) {
 			s.closed++
 		}
 		s.rewound = s.rewound || record.Dropped || record.Kept || record.Restarted
@@ -270,8 +283,15 @@ func (s *Session) learnAll(n engine.News) {
 			continue
 		}
 		st := s.step(record.Spec.Name) // it is known where an attempt of it waits for its function
-		st.record, st.closed, st.mark = *record, record.Phase.Closed(), record.Spec.Type == TypeMark
-		st.confirmed = st.closed
+		st.record, st.mark = *record, record.Spec.Type == TypeMark
+		switch st.confirmed = record.Phase.Closed(); {
+		case !st.confirmed:
+		case atOnce(record):
+			st.known, st.closed = true, true
+		default:
+			st.told = true
+			arrive(s, st)
+		}
 		s.know(record.ID, st)
 		if !st.mark && !record.Kept {
 			prefix := prefixOf(st.key)
@@ -279,6 +299,8 @@ func (s *Session) learnAll(n engine.News) {
 			s.unread++
 		}
 	}
+	sortArrived(s)
+	s.seen.Ends = n.Head.Ends
 }
 
 // prefixOf returns the part of a step's key that names its branch: "items[3]/" of "items[3]/charge".
@@ -292,43 +314,20 @@ func (s *Session) Ended(in core.Input) bool {
 		return false
 	}
 	st := s.withID(end.Step)
-	if s.over() || s.head == nil || st == nil || st.closed {
+	if s.over() || s.head == nil || st == nil || st.known {
 		return false
 	}
-	st.closed, st.record.Phase, st.record.Output = true, core.StepSucceeded, end.Output
-	s.closed++
-	s.dequeue(st)
+	st.record.ID, st.record.Phase, st.record.Output = end.Step, core.StepSucceeded, end.Output
+	arrive(s, st)
 	if s.ends == nil {
 		s.ends = make([]core.Input, 0, 2) // room for the end and the body's answer to it
 	}
 	s.ends = append(s.ends, in)
-	s.fire(&st.changed)
 	s.settle()
 	if len(s.ends) > 0 && !s.armed[TimerFlush] {
 		s.set(TimerFlush, AnswerTime)
 	}
 	return true
-}
-
-// settle follows a change. When all branches wait, what they have decided goes out, and the idle time begins.
-func (s *Session) settle() {
-	if s.over() || s.head == nil || s.running > 0 {
-		return
-	}
-	if s.fire(&s.quiet); s.running > 0 || !s.allRead() || !repeatsCancels(s) {
-		return
-	}
-	if s.closing != nil && !s.holds() {
-		s.closeRun()
-		return
-	}
-	if s.handOut(); s.running > 0 {
-		return
-	}
-	s.stop(TimerTask)
-	s.flush()
-	s.giveBack()
-	s.rest()
 }
 
 // flush sends what was decided. Where all branches wait, it says so: the run then waits for no decision any more. A
@@ -358,7 +357,9 @@ func (s *Session) flush() {
 
 // decision returns an input that carries decisions of the body.
 func (s *Session) decision(commands []core.Command, waits bool) core.Commands {
-	return core.Commands{Commands: commands, Waits: waits, Closed: s.closed, Stopping: s.head.Stop != nil}
+	return core.Commands{
+		Commands: commands, Waits: waits, Closed: s.closed, Stopping: s.head.Stop != nil, Seen: tells(s),
+	}
 }
 
 // send gives the engine a commit. The decisions and ends are part of it.
@@ -397,7 +398,7 @@ func (s *Session) Fired(t Timer) {
 	s.armed[t] = false
 	switch t {
 	case TimerTask:
-		if s.running > 0 {
+		if overdue(s) {
 			s.Stop(Stuck{Why: Overdue, Limit: s.taskLimit})
 		}
 	case TimerFlush:

@@ -40,10 +40,12 @@ import (
 //	end BRANCH, return BRANCH  the branch, or the body, has returned
 //	ended ID                   an attempt of the step has succeeded, which is not recorded yet
 //	want KEY ID, over          an attempt looks for its function; it is over
+//	left BRANCH                the goroutine of a branch that had to leave has ended
 //	held                       no news come for now: the run is paused or closing
 //	discard                    the run has closed
 //	answered [ERROR]           the engine has answered a commit
 //	fired TIMER                a timer has fired
+//	foreign                    from now on, branches are used by goroutines of others
 //	unknown                    from now on, the workflow is not registered
 func TestSession(t *testing.T) {
 	datadriven.Walk(t, "testdata/session", func(t *testing.T, path string) {
@@ -53,6 +55,7 @@ func TestSession(t *testing.T) {
 		}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			p.out.Reset()
+			p.at = d.Pos
 			p.play(d)
 			p.carryOut()
 			if p.out.Len() == 0 {
@@ -70,6 +73,8 @@ type player struct {
 	branches map[string]*Branch
 	scopes   map[string]*Scope
 	unknown  bool
+	foreign  bool
+	at       string // the place in the conversation
 	out      strings.Builder
 }
 
@@ -91,6 +96,8 @@ func (p *player) play(d *datadriven.TestData) {
 	switch d.Cmd {
 	case "unknown":
 		p.unknown = true
+	case "foreign":
+		p.foreign = true
 	case "news":
 		p.news(arg(0) == "whole", d)
 	case "ask":
@@ -137,6 +144,8 @@ func (p *player) play(d *datadriven.TestData) {
 		p.s.Fired(Timer(slices.Index([]string{"task", "flush", "idle", "retry"}, arg(0))))
 	case "discard":
 		p.s.Discard()
+	case "left":
+		left(p.s, p.branches[arg(0)])
 	default:
 		p.playMore(d.Cmd, arg)
 	}
@@ -205,8 +214,11 @@ func (p *player) take(b *Branch, st *Step) {
 
 func (p *player) branch(name string) *Branch {
 	b := p.branches[name]
-	if b == nil {
+	switch {
+	case b == nil:
 		p.t.Fatalf("there is no branch %q", name)
+	case p.s.turn != b && !p.s.over() && !p.foreign:
+		p.t.Fatalf("%s: branch %q has not the turn", p.at, name)
 	}
 	return b
 }
@@ -236,6 +248,9 @@ func (p *player) news(whole bool, d *datadriven.TestData) {
 					p.t.Fatal(err)
 				}
 				st.EndedAt = core.Time(0).Add(d)
+			case "rank":
+				st.Rank = uint32(number(value))
+				n.Head.Ends = max(n.Head.Ends, st.Rank)
 			case "output":
 				st.Output = []byte(value)
 			case "update":
@@ -257,10 +272,12 @@ func (p *player) stop(d *datadriven.TestData) *core.Stop {
 		return nil
 	}
 	var phase string
-	var from int
+	var from, ends int
 	d.ScanArgs(p.t, "stop", &phase)
 	d.ScanArgs(p.t, "from", &from)
-	s := &core.Stop{From: core.StepID(from), Failure: &policy.Failure{Message: "an operator has stopped it"}}
+	d.MaybeScanArgs(p.t, "ends", &ends)
+	failure := &policy.Failure{Message: "an operator has stopped it"}
+	s := &core.Stop{From: core.StepID(from), Ends: uint32(ends), Failure: failure}
 	if err := s.Phase.UnmarshalText([]byte(phase)); err != nil {
 		p.t.Fatal(err)
 	}
@@ -386,11 +403,18 @@ func (p *player) start() {
 
 func (p *player) wake(b *Branch) {
 	for name, other := range p.branches {
-		if other == b && p.s.over() {
+		switch {
+		case other != b:
+		case b.state == branchLeaves:
 			p.say("%s leaves", name)
-		} else if other == b {
+		case b.thread != nil:
 			b.busy = Call{}
 			p.say("%s goes on", name)
+		case name != "body":
+			p.say("%s begins", name)
+			fallthrough
+		default:
+			b.thread = &Thread{}
 		}
 	}
 }
@@ -407,6 +431,10 @@ func (p *player) commit(what string, inputs []core.Input) {
 		case core.Commands:
 			for _, cmd := range in.Commands {
 				p.say("  %s", commandText(cmd))
+			}
+			if in.Seen.Told {
+				p.say("  the body has seen the ends of %v, the last of them as %d",
+					append(in.Seen.More, in.Seen.Last), in.Seen.Ends)
 			}
 			if in.Stopping {
 				p.say("  the body knows that the run stops")

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -31,6 +30,7 @@ type Thread struct {
 	branch    *Branch
 	scope     *Scope
 	goroutine Goroutine // the goroutine of the branch's own thread; threads in a scope of their own have none
+	ended     bool      // it has reported that the branch has ended
 }
 
 // Done returns a channel that is closed when the body is unwound.
@@ -209,53 +209,6 @@ func (t *Thread) await(what Call, r *Result) (engine.Step, error) {
 	return record, nil
 }
 
-// Any waits until one of the results is there, and returns its index. Which one it was is recorded. Nil means a result
-// that exists from the beginning.
-func (t *Thread) Any(results []*Result) (int, error) {
-	what := Named("pawl.Select")
-	if err := t.enterFor(what, results...); err != nil {
-		return -1, err
-	}
-	there := func(r *Result) bool { return r == nil || r.settled() }
-	key := t.branch.Key("any")
-	if value := t.live.session.Marked(key); value != nil {
-		n, err := strconv.Atoi(string(value))
-		if err != nil || n < 0 || n >= len(results) {
-			t.live.session.changed(fmt.Sprintf("future %s of %q", value, key),
-				fmt.Sprintf("one of %d futures", len(results)))
-			t.leave()
-		}
-		if r := results[n]; r != nil {
-			t.wait(what, r.settled, r.signal())
-			t.branch.saw(r)
-		}
-		t.exit()
-		return n, nil
-	}
-	first := func() int {
-		for i, r := range results {
-			if there(r) {
-				return i
-			}
-		}
-		return -1
-	}
-	var signals []*Signal
-	for _, r := range results {
-		if r != nil {
-			signals = append(signals, r.signal())
-		}
-	}
-	t.wait(what, func() bool { return first() >= 0 }, signals...)
-	n := first()
-	if r := results[n]; r != nil {
-		t.branch.saw(r)
-	}
-	t.live.session.Mark(key, []byte(strconv.Itoa(n)), copied(t.branch.causes))
-	t.exit()
-	return n, nil
-}
-
 // Go begins a branch of that name, in a goroutine that calls f. It ends by EndBranch.
 func (t *Thread) Go(name string, f func(*Thread)) (*Result, error) {
 	if err := t.enter(Named("branch", name)); err != nil {
@@ -267,7 +220,7 @@ func (t *Thread) Go(name string, f func(*Thread)) (*Result, error) {
 		t.leave()
 	}
 	child.scope, child.ownScope = t.live.session.newScope(t.branch, t.scope, key+"/scope[0]"), true
-	t.live.launch(child, f)
+	child.body = f
 	t.exit()
 	return &Result{live: t.live, branch: child, name: fmt.Sprintf("branch %q", name)}, nil
 }
@@ -309,22 +262,22 @@ func (t *Thread) beginItems(g *items, f func(t *Thread, item int)) {
 			child := t.live.session.Spawn(t.branch, g.item(item))
 			child.scope, child.group = t.scope, g
 			g.begun++
-			t.live.launch(child, func(t *Thread) { f(t, item) })
+			child.body = func(t *Thread) { f(t, item) }
 		}
 	}
 }
 
 // Version returns the version of a change that the run goes by. A branch that had passed this point may reach it after
-// one that had not, so it is decided when all others wait.
+// one that had not. So while recorded decisions are left, that one waits until all others wait.
 func (t *Thread) Version(change string, oldest, newest int) (int, error) {
 	what := Named("version", change)
 	if err := t.enter(what); err != nil {
 		return 0, err
 	}
 	s, key := t.live.session, "version/"+change
-	if s.running > 1 && !s.Replays(t.branch) {
+	if s.unread > 0 && !s.Replays(t.branch) && !s.versionKnown(key) {
 		alone := false
-		t.wait(what, func() bool { alone = alone || s.running == 0; return alone || s.versionKnown(key) }, &s.quiet)
+		t.wait(what, func() bool { alone = alone || idles(s); return alone || s.versionKnown(key) }, &s.quiet)
 	}
 	v := s.version(t.branch, key, oldest, newest)
 	if v < oldest || v > newest {
@@ -449,6 +402,7 @@ func (t *Thread) Return(invalid error, out Outcome, c core.Close) bool {
 	if !s.over() && s.invalid != nil && invalid == nil {
 		return false
 	}
+	t.branch.thread.ended = true
 	t.live.session.Return(t.branch, out, c)
 	return true
 }
@@ -457,5 +411,6 @@ func (t *Thread) Return(invalid error, out Outcome, c core.Close) bool {
 func (t *Thread) EndBranch(out Outcome) {
 	t.live.lock()
 	defer t.live.unlock()
+	t.branch.thread.ended = true
 	t.live.session.EndBranch(t.branch, out)
 }

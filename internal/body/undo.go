@@ -75,11 +75,11 @@ func (t *Thread) TakeUndo(u *Undo) ([]any, error) {
 	s.fire(&u.changed)
 	key := b.Key("undo")
 	var taken []*undoEntry
+	t.waitForAll(what)
 	if list := s.Marked(key); list != nil {
 		taken = t.takeAgain(u, what, key, list)
 	} else {
-		t.waitForAll(what)
-		t.waitForOthers(u, what, func() []*undoEntry { return u.added }, true)
+		t.waitForOthers(u, what, func() []*undoEntry { return u.added })
 		taken = slices.Clone(u.added)
 		slices.SortFunc(taken, func(x, y *undoEntry) int {
 			return cmp.Or(slices.Compare(y.place, x.place), cmp.Compare(y.key, x.key))
@@ -134,7 +134,7 @@ func (t *Thread) takeAgain(u *Undo, what Call, key string, list []byte) []*undoE
 		}
 		return ""
 	}
-	t.wait(what, func() bool { return missing() == "" || s.running == 0 }, &u.changed, &s.quiet)
+	t.wait(what, func() bool { return missing() == "" || idles(s) }, &u.changed, &s.quiet)
 	if k := missing(); k != "" {
 		s.changed(fmt.Sprintf("the compensation %q", k), "none of that name")
 		t.leave()
@@ -145,7 +145,7 @@ func (t *Thread) takeAgain(u *Undo, what Call, key string, list []byte) []*undoE
 		}
 		return all
 	}
-	t.waitForOthers(u, what, recorded, false)
+	t.waitForOthers(u, what, recorded)
 	taken := recorded()
 	t.branch.joinCauses(taken)
 	return taken
@@ -162,7 +162,7 @@ func (u *Undo) entry(key string) *undoEntry {
 
 // waitForOthers waits until other branches that have added one of the entries have ended. The branches around this one
 // go on, and so do those that wait for the same.
-func (t *Thread) waitForOthers(u *Undo, what Call, entries func() []*undoEntry, cancel bool) {
+func (t *Thread) waitForOthers(u *Undo, what Call, entries func() []*undoEntry) {
 	s, own := t.live.session, t.branch
 	for {
 		var busy []*Branch
@@ -176,7 +176,7 @@ func (t *Thread) waitForOthers(u *Undo, what Call, entries func() []*undoEntry, 
 		}
 		signals := []*Signal{&u.changed}
 		for _, b := range busy {
-			if cancel && b.ownScope {
+			if b.ownScope {
 				s.CancelScope(b.scope)
 			}
 			signals = append(signals, &b.ended)

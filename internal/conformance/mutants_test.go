@@ -31,7 +31,7 @@ type mutant struct {
 
 // mutantHead matches the first line of a mutant: the row that it breaks, or another test with its package. For example
 // `# Breaks A10/sqlite: ...` or `# Breaks TestClock of internal/engine: ...`.
-var mutantHead = regexp.MustCompile(`^# Breaks (?:([SVZATBCFGRW]\d+(?:/\w+)?)|(Test[\w/-]+) of ([\w/]+)): .+\.\n`)
+var mutantHead = regexp.MustCompile(`^# Breaks (?:([SVZATBCDFGRW]\d+(?:/\w+)?)|(Test[\w/-]+) of ([\w/]+)): .+\.\n`)
 
 const treeRoot = "../.."
 

@@ -89,6 +89,8 @@ func (r *Run) applyBody(rec Record) {
 		applyAnswer(r, rec)
 	case StepChildBegan:
 		r.hear()
+	case EndsOrdered:
+		applyOrdered(r, rec)
 	default:
 		r.bodyPending = false // it waits
 	}

@@ -70,7 +70,7 @@ func Apply(r *Run, at Time, rec Record) {
 		r.applyMoved(at, rec)
 	case StepWarned:
 		r.applyWarned(at, rec)
-	case BodyWaits, BodyAnswered, StepChildBegan:
+	case BodyWaits, BodyAnswered, StepChildBegan, EndsOrdered:
 		r.applyBody(rec)
 	case Operated:
 		r.applyOperated(rec)
@@ -166,11 +166,11 @@ func (r *Run) applyReopened(at Time, rec RunReopened) {
 }
 
 func (r *Run) applyStopping(rec RunStopping) {
-	from := StepID(len(r.Steps))
+	from, ends := StepID(len(r.Steps)), r.Ends
 	if r.Compensating() {
-		from = r.Stop.From // it has more time, since nobody carried the run for a while
+		from, ends = r.Stop.From, r.Stop.Ends // it has more time, since nobody carried the run for a while
 	}
-	r.Stop = &Stop{Phase: rec.Phase, Failure: rec.Failure, From: from, Until: rec.Until}
+	r.Stop = &Stop{Phase: rec.Phase, Failure: rec.Failure, From: from, Ends: ends, Until: rec.Until}
 	r.PausedAt, r.StopClock = 0, false // nobody would end a pause for the sake of the compensation
 	r.bodyPending = true
 	r.retime()
@@ -200,6 +200,10 @@ func (r *Run) applyOmitted(at Time, rec StepOmitted) {
 		Reason: policy.ReasonSkipped, ScheduledAt: at, EndedAt: at, Output: rec.Output,
 		Upstream: rec.Upstream, Kept: rec.Kept, Failure: rec.Failure,
 	})
+	if rec.Phase == StepSkipped && !rec.Kept {
+		r.Ends++
+		r.Steps[len(r.Steps)-1].Rank = r.Ends
+	}
 	id := StepID(len(r.Steps) - 1)
 	if rec.Actor != "" {
 		noteSender(r, id, rec.Actor)
@@ -248,7 +252,8 @@ func (r *Run) applyStep(at Time, rec Record) {
 	case AttemptStopped:
 		r.change(rec.Step, func(s *Step) { s.Stopping = false })
 	case StepEnded:
-		r.change(rec.Step, func(s *Step) { s.end(at, rec) })
+		r.Ends++
+		r.change(rec.Step, func(s *Step) { s.end(at, rec, r.Ends) })
 		if rec.Signal != "" {
 			r.takeSignal(rec.Step, rec.Signal)
 		}
@@ -349,8 +354,8 @@ func (s *Step) endAttempt(at Time, rec AttemptEnded) {
 	}
 }
 
-func (s *Step) end(at Time, rec StepEnded) {
-	s.Phase, s.Reason, s.EndedAt = rec.Phase, rec.Reason, at
+func (s *Step) end(at Time, rec StepEnded, rank uint32) {
+	s.Phase, s.Reason, s.EndedAt, s.Rank = rec.Phase, rec.Reason, at, rank
 	s.Output = rec.Output
 	s.Started = 0
 	if s.Spec.Kind != KindSleep { // a sleep that is restarted needs its length
@@ -376,7 +381,7 @@ func (s *Step) reset(at Time, rec StepReset) {
 	if !rec.Restart {
 		return
 	}
-	s.Phase, s.Reason, s.EndedAt, s.extendedLimits = StepSuspended, policy.ReasonNone, 0, 0
+	s.Phase, s.Reason, s.EndedAt, s.extendedLimits, s.Rank = StepSuspended, policy.ReasonNone, 0, 0, 0
 	s.Output, s.Failure, s.Restarted, s.CancelAsked = nil, nil, true, false
 	if s.Spec.Kind == KindSleep {
 		s.ScheduledAt = at // the record of the sleep's end says how long the sleep is

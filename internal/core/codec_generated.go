@@ -5,7 +5,7 @@ package core
 import "fmt"
 
 // lastRecord is the highest tag.
-const lastRecord = 35
+const lastRecord = 36
 
 func (RunCreated) record()      {}
 func (RunStarted) record()      {}
@@ -42,6 +42,7 @@ func (Turned) record()          {}
 func (BodyAnswered) record()    {}
 func (StepCancelAsked) record() {}
 func (StepChildBegan) record()  {}
+func (EndsOrdered) record()     {}
 
 func (c *coder) writeRecord(v Record) {
 	switch v := v.(type) {
@@ -183,6 +184,10 @@ func (c *coder) writeRecord(v Record) {
 		c.close(outer)
 	case StepChildBegan:
 		outer := c.begin(35)
+		v.fields(c)
+		c.close(outer)
+	case EndsOrdered:
+		outer := c.begin(36)
 		v.fields(c)
 		c.close(outer)
 	default:
@@ -330,6 +335,10 @@ func (c *coder) readRecord(tag byte) Record {
 		return v
 	case 35:
 		var v StepChildBegan
+		v.fields(c)
+		return v
+	case 36:
+		var v EndsOrdered
 		v.fields(c)
 		return v
 	default:
@@ -584,6 +593,10 @@ func (v *StepCancelAsked) fields(c *coder) {
 
 func (v *StepChildBegan) fields(c *coder) {
 	c.step(&v.Step)
+}
+
+func (v *EndsOrdered) fields(c *coder) {
+	c.steps(&v.Steps)
 }
 
 // lastContent is the highest tag.

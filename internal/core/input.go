@@ -53,6 +53,7 @@ type (
 		Waits    bool
 		Closed   int
 		Stopping bool // the body knows that its run stops
+		Seen     Seen
 	}
 
 	// TaskStarted: a worker takes the attempt that waits.

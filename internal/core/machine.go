@@ -168,6 +168,7 @@ func (m *machine) commands(in Commands) error {
 	if m.r.Answers() {
 		return m.answer(in.Commands)
 	}
+	order(m, in.Seen)
 	for _, cmd := range in.Commands {
 		m.command(cmd)
 	}

@@ -348,6 +348,11 @@ type (
 	//record:35
 	StepChildBegan struct{ Step StepID }
 
+	// EndsOrdered: the body has seen the ends of these steps in this order. They exchange their ranks.
+	//
+	//record:36
+	EndsOrdered struct{ Steps []StepID }
+
 	// BodyWaits: the run's body has seen all there is and waits.
 	//
 	//record:24

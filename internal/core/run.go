@@ -74,9 +74,10 @@ type Run struct {
 	CancelAsked  bool     // nothing new is scheduled
 	CancelReason string   // the last one that was assigned
 	PausedAt     Time
-	StopClock    bool  // paused with clock: stop
-	Next         RunID // the chain's next run; zero if there is none
-	Seq          int   // entries folded so far
+	StopClock    bool   // paused with clock: stop
+	Next         RunID  // the chain's next run; zero if there is none
+	Seq          int    // entries folded so far
+	Ends         uint32 // the highest rank of a step's end so far
 
 	def            *Definition
 	decider        Decider
@@ -216,6 +217,9 @@ type Step struct {
 	// remain.
 	Restarted   bool
 	CancelAsked bool // the body has asked its work to stop
+	// Rank is the place of the step's end among those of the run, from 1, in the order in which the body sees them.
+	// 0: it is open, or the body decided its end by itself.
+	Rank uint32
 
 	Details        []byte          // the details of the last heartbeat; the next attempt reads them
 	extendedLimits movedLimits     // the limits that operations moved

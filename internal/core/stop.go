@@ -17,6 +17,7 @@ type Stop struct {
 	Phase   RunPhase        // how the run ends, whatever the body does: RunCancelled or RunTimedOut
 	Failure *policy.Failure // why
 	From    StepID          // this step and later ones were decided by a body that had been asked
+	Ends    uint32          // ends of steps up to this rank came before
 	Until   Time            // the latest end of the run; zero: work still stops, and the body has not been asked yet
 }
 

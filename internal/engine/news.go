@@ -59,6 +59,7 @@ type Head struct {
 	Chain                     core.Chain
 	Updates                   []core.Update         // updates that were accepted, and the latest answers of the chain
 	Points                    map[string]core.Point // where branches have published values
+	Ends                      uint32                // see core.Run
 	Stop                      *core.Stop            // the body is asked to stop; nil if it is not
 	Headers                   core.Headers
 }
@@ -78,6 +79,7 @@ type Step struct {
 	Kept        bool   // taken over from an earlier run
 	Restarted   bool   // an operator restarted it after it had closed
 	UpdateID    string // the update that a wait has taken; empty: none, or one that is forgotten
+	Rank        uint32 // see core.Step
 }
 
 // NewsOf makes news from a run's state: about the steps that closed, or about everything if closed is nil.
@@ -89,7 +91,7 @@ func NewsOf(s *core.Run, closed []core.StepID) News {
 			Workflow: s.Workflow, WorkflowID: s.WorkflowID, Key: s.Key, Input: s.Input, CreatedAt: s.CreatedAt,
 			StartedAt: s.StartedAt, Execution: s.Execution, Deadline: s.Deadline, Parent: s.Parent, Chain: s.Chain,
 			Stop: s.Stop, Updates: slices.Clone(s.Updates), Points: s.Points(),
-			Headers: s.Headers,
+			Headers: s.Headers, Ends: s.Ends,
 		}
 		n.Steps = make([]Step, len(s.Steps))
 		for i := range s.Steps {
@@ -108,7 +110,7 @@ func stepNews(r *core.Run, s *core.Step) Step {
 	n := Step{
 		ID: s.ID, Spec: s.Spec, Phase: s.Phase, Reason: s.Reason, Attempts: s.Counted, ScheduledAt: s.ScheduledAt,
 		EndedAt: s.EndedAt, Output: s.Output, Failure: s.Failure, Dropped: s.Dropped, Kept: s.Kept,
-		Restarted: s.Restarted,
+		Restarted: s.Restarted, Rank: s.Rank,
 	}
 	if s.Spec.Update != "" {
 		if u := r.TakenBy(s.ID); u != nil {

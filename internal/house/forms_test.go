@@ -44,12 +44,16 @@ var forms = []form{
 	{"flows with their runs", "internal/kind/flow.Version", []string{"internal/kind/flow/testdata/0.1.0/bundle.json"}},
 	{"flow files", "flow.formatVersion", []string{"internal/kind/flow/testdata/0.1.0/bundle.json"}},
 	{
-		"what servers and processes with bodies tell each other, and what a server stores of workflows",
-		"internal/api.BodiesVersion",
+		"what servers and processes with bodies tell each other", "internal/api.BodiesVersion",
 		[]string{
 			"internal/lease/testdata/0.1.0/news.json", "internal/lease/testdata/0.1.0/decisions.json",
-			"internal/lease/testdata/0.1.0/workflows.json", "internal/lease/testdata/0.1.0/stored.json",
+			"internal/lease/testdata/0.1.0/workflows.json", "internal/lease/testdata/2/news.json",
+			"internal/lease/testdata/2/decisions.json", "internal/lease/testdata/2/workflows.json",
 		},
+	},
+	{
+		"what a server stores of workflows that others serve", "internal/api.StoredBodyVersion",
+		[]string{"internal/lease/testdata/0.1.0/stored.json"},
 	},
 	{"webhooks, deliveries, and how messages are signed", "internal/webhook.documentVersion", []string{
 		"internal/webhook/testdata/0.1.0/hook.json", "internal/webhook/testdata/0.1.0/delivery.json",

@@ -1,6 +1,8 @@
 package lease
 
 import (
+	"slices"
+
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/body"
 	"github.com/pawl-dev/pawl/internal/core"
@@ -35,6 +37,7 @@ func inputOf(in *core.Input) (out api.BodyInput) {
 	case core.Commands:
 		out.Commands = &api.BodyCommands{
 			Commands: each(in.Commands, commandOf), Waits: in.Waits, Closed: in.Closed, Stopping: in.Stopping,
+			Seen: seenOf(in.Seen), Ends: in.Seen.Ends,
 		}
 	case core.TaskEnded:
 		out.Ended = &api.BodyEnded{
@@ -60,6 +63,7 @@ func (r *reading) input(in *api.BodyInput) core.Input {
 		c := in.Commands
 		return core.Commands{
 			Commands: each(c.Commands, r.command), Waits: c.Waits, Closed: c.Closed, Stopping: c.Stopping,
+			Seen: seen(c.Seen, c.Ends),
 		}
 	case in.Ended != nil:
 		e := in.Ended
@@ -79,6 +83,28 @@ func (r *reading) input(in *api.BodyInput) core.Input {
 		r.fail("an input says nothing")
 		return nil
 	}
+}
+
+func seenOf(s core.Seen) (out []uint32) {
+	if !s.Told {
+		return nil
+	}
+	for _, id := range append(slices.Clone(s.More), s.Last) {
+		out = append(out, uint32(id))
+	}
+	return out
+}
+
+func seen(steps []uint32, ends uint32) core.Seen {
+	out := core.Seen{Ends: ends}
+	for i, id := range steps {
+		if out.Told = i == len(steps)-1; out.Told {
+			out.Last = core.StepID(id)
+		} else {
+			out.More = append(out.More, core.StepID(id))
+		}
+	}
+	return out
 }
 
 func commandOf(cmd *core.Command) (out api.BodyCommand) {

@@ -57,6 +57,7 @@ func stepOf(s *engine.Step) api.BodyStep {
 		ID: uint32(s.ID), Spec: specOf(s.Spec), Phase: s.Phase.String(), Reason: s.Reason, Attempts: s.Attempts,
 		ScheduledAt: s.ScheduledAt, EndedAt: s.EndedAt, Output: s.Output, Failure: failureOf(s.Failure),
 		Dropped: s.Dropped, Kept: s.Kept, Restarted: s.Restarted, UpdateID: s.UpdateID,
+		Rank: s.Rank,
 	}
 }
 
@@ -65,6 +66,7 @@ func (r *reading) step(s *api.BodyStep) engine.Step {
 		ID: core.StepID(s.ID), Spec: r.spec(s.Spec), Phase: named[core.StepPhase](r, s.Phase), Reason: s.Reason,
 		Attempts: s.Attempts, ScheduledAt: s.ScheduledAt, EndedAt: s.EndedAt, Output: s.Output,
 		Failure: failure(s.Failure), Dropped: s.Dropped, Kept: s.Kept, Restarted: s.Restarted, UpdateID: s.UpdateID,
+		Rank: s.Rank,
 	}
 }
 
@@ -75,7 +77,7 @@ func headOf(h *engine.Head) *api.BodyRun {
 	out := &api.BodyRun{
 		Workflow: h.Workflow, WorkflowID: h.WorkflowID, Key: h.Key, Input: h.Input, CreatedAt: h.CreatedAt,
 		StartedAt: h.StartedAt, Execution: api.BodyRunLimit(h.Execution), Deadline: api.BodyRunLimit(h.Deadline),
-		Updates: each(h.Updates, answerOf), Headers: h.Headers.Map(),
+		Updates: each(h.Updates, answerOf), Headers: h.Headers.Map(), Ends: h.Ends,
 	}
 	if p := h.Parent; p != (core.Parent{}) {
 		out.Parent = &api.BodyParent{
@@ -96,7 +98,7 @@ func headOf(h *engine.Head) *api.BodyRun {
 	}
 	if s := h.Stop; s != nil {
 		out.Stop = &api.BodyStop{
-			Phase: s.Phase.String(), Failure: failureOf(s.Failure), From: uint32(s.From), Until: s.Until,
+			Phase: s.Phase.String(), Failure: failureOf(s.Failure), From: uint32(s.From), Until: s.Until, Ends: s.Ends,
 		}
 	}
 	return out
@@ -111,7 +113,7 @@ func (r *reading) head(h *api.BodyRun) *engine.Head {
 	out := &engine.Head{
 		Workflow: h.Workflow, WorkflowID: h.WorkflowID, Key: h.Key, Input: h.Input, CreatedAt: h.CreatedAt,
 		StartedAt: h.StartedAt, Execution: core.RunLimit(h.Execution), Deadline: core.RunLimit(h.Deadline),
-		Updates: each(h.Updates, answer), Headers: r.headers(h.Headers),
+		Updates: each(h.Updates, answer), Headers: r.headers(h.Headers), Ends: h.Ends,
 	}
 	if p := h.Parent; p != nil {
 		out.Parent = core.Parent{
@@ -134,7 +136,7 @@ func (r *reading) head(h *api.BodyRun) *engine.Head {
 	if s := h.Stop; s != nil {
 		out.Stop = &core.Stop{
 			Phase: named[core.RunPhase](r, s.Phase), Failure: failure(s.Failure), From: core.StepID(s.From),
-			Until: s.Until,
+			Until: s.Until, Ends: s.Ends,
 		}
 	}
 	return out

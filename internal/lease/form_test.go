@@ -9,7 +9,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/golden"
 )
 
-// TestForms checks that everything that is told and stored is read as it was written, and written as version 0.1.0 did.
+// TestForms checks that everything that is told and stored is read as it was written, and written in its newest
+// version.
 func TestForms(t *testing.T) {
 	var downs []down
 	for kind := range downNames {
@@ -24,7 +25,7 @@ func TestForms(t *testing.T) {
 	if err != nil || n != len(downs) {
 		t.Fatal(n, err)
 	}
-	if got, err := decodeDowns(golden.Same(t, "news.json", text)); err != nil || !reflect.DeepEqual(got, downs) {
+	if got, err := decodeDowns(golden.Same(t, "../2/news.json", text)); err != nil || !reflect.DeepEqual(got, downs) {
 		t.Errorf("%v: read\n%+v\nwritten\n%+v", err, got, downs)
 	}
 
@@ -32,8 +33,9 @@ func TestForms(t *testing.T) {
 	for kind := range upNames {
 		u := golden.Full[up]()
 		u.Kind = upKind(kind)
+		seen := golden.Full[core.Seen]()
 		u.Inputs = []core.Input{
-			core.Commands{Waits: true, Closed: 7, Stopping: true, Commands: []core.Command{
+			core.Commands{Seen: seen, Waits: true, Closed: 7, Stopping: true, Commands: []core.Command{
 				golden.Full[core.Schedule](), golden.Full[core.Mark](), golden.Full[core.CancelStep](),
 				golden.Full[core.Publish](), golden.Full[core.AcceptUpdate](), golden.Full[core.AnswerUpdate](),
 				golden.Full[core.Close](),
@@ -45,15 +47,17 @@ func TestForms(t *testing.T) {
 	if text, n, err = encodeUps(ups); err != nil || n != len(ups) {
 		t.Fatal(n, err)
 	}
-	if got, err := decodeUps(golden.Same(t, "decisions.json", text)); err != nil || !reflect.DeepEqual(got, ups) {
+	if got, err := decodeUps(golden.Same(t, "../2/decisions.json", text)); err != nil || !reflect.DeepEqual(got, ups) {
 		t.Errorf("%v: read\n%+v\nwritten\n%+v", err, got, ups)
 	}
+
+	readOlder(t, downs, ups)
 
 	w := golden.Full[Served]()
 	if text, err = encodeWorkflows([]Served{w}); err != nil {
 		t.Fatal(err)
 	}
-	all, err := decodeWorkflows(golden.Same(t, "workflows.json", text))
+	all, err := decodeWorkflows(golden.Same(t, "../2/workflows.json", text))
 	if err != nil || !reflect.DeepEqual(all, []Served{w}) {
 		t.Errorf("%v: read\n%+v\nwritten\n%+v", err, all, w)
 	}
@@ -65,13 +69,39 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// readOlder checks that what version 0.1.0 said is read still. It told nothing of the order of ends.
+func readOlder(t *testing.T, downs []down, ups []up) {
+	t.Helper()
+	for i := range downs {
+		n := downs[i].News
+		n.Head.Ends, n.Head.Stop.Ends = 0, 0
+		for i := range n.Steps {
+			n.Steps[i].Rank = 0
+		}
+	}
+	for i := range ups {
+		c := ups[i].Inputs[0].(core.Commands)
+		c.Seen = core.Seen{}
+		ups[i].Inputs[0] = c
+	}
+	if got, err := decodeDowns(golden.Read(t, "news.json")); err != nil || !reflect.DeepEqual(got, downs) {
+		t.Errorf("%v: read\n%+v\nwanted\n%+v", err, got, downs)
+	}
+	if got, err := decodeUps(golden.Read(t, "decisions.json")); err != nil || !reflect.DeepEqual(got, ups) {
+		t.Errorf("%v: read\n%+v\nwanted\n%+v", err, got, ups)
+	}
+	if _, err := decodeWorkflows(golden.Read(t, "workflows.json")); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestNotUnderstood checks that what is of another version, or says what this version does not know, is refused with
 // the reason.
 func TestNotUnderstood(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{``, "EOF"},
-		{`{}`, "it is of version 0, this program knows version 1"},
-		{`{"version":2,"news":[{"kind":"begin","more":1}]}`, "it is of version 2, this program knows version 1"},
+		{`{}`, "it is of version 0, this program knows versions up to 2"},
+		{`{"version":3,"news":[{"kind":"begin","more":1}]}`, "it is of version 3, this program knows versions up to 2"},
 		{`{"version":1,"news":[{"kind":"end","more":1}]}`, `unknown object member name "more"`},
 		{`{"version":1,"news":[{"kind":"go"}]}`, `"go" is no kind of news`},
 		{`{"version":1,"news":[{"kind":"begin"}]}`, "a begin says nothing"},

@@ -164,7 +164,8 @@ func decodeWorkflows(text []byte) ([]Served, error) {
 
 // encodeStored writes a workflow in its stored form.
 func encodeStored(w *Served) ([]byte, error) {
-	return json.Marshal(api.StoredBodyWorkflow{Version: version, Workflow: workflowOf(w)}, json.Deterministic(true))
+	stored := api.StoredBodyWorkflow{Version: api.StoredBodyVersion, Workflow: workflowOf(w)}
+	return json.Marshal(stored, json.Deterministic(true))
 }
 
 func decodeStored(text []byte) (Served, error) {
@@ -179,17 +180,17 @@ func decodeStored(text []byte) (Served, error) {
 }
 
 // decode reads what another process wrote. version is where v has the version. A version that this code does not know
-// is refused, and so are fields that the version does not have.
+// is refused, and so are fields that no version has.
 func decode(text []byte, v any, known *int) error {
 	err := json.Unmarshal(text, v, json.RejectUnknownMembers(true))
-	if err == nil && *known == version {
+	if err == nil && *known >= 1 && *known <= version {
 		return nil
 	}
 	var head struct {
 		Version int `json:"version"`
 	}
-	if json.Unmarshal(text, &head) == nil && head.Version != version {
-		err = fmt.Errorf("it is of version %d, this program knows version %d", head.Version, version)
+	if json.Unmarshal(text, &head) == nil && (head.Version < 1 || head.Version > version) {
+		err = fmt.Errorf("it is of version %d, this program knows versions up to %d", head.Version, version)
 	}
 	return notUnderstood(err)
 }

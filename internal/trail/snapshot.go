@@ -147,7 +147,8 @@ func (t *Trail) steps(now core.Time) []*api.Step {
 func (t *Trail) changed(rec core.Record) {
 	step := core.NoStep
 	switch rec := rec.(type) {
-	case core.SignalKept, core.BodyWaits, core.StatePublished, core.UpdateAnswered, core.RunHeld, core.Turned:
+	case core.SignalKept, core.BodyWaits, core.EndsOrdered,
+		core.StatePublished, core.UpdateAnswered, core.RunHeld, core.Turned:
 		return
 	case core.UpdateAccepted:
 		step = rec.Step
