@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -43,16 +44,12 @@ func (s *Server) handler() http.Handler {
 		if s.cfg.Clock != nil {
 			header.Set(httpapi.ClockHeader, api.At(s.now()).String())
 		}
-		if p := s.refuse(foreign, r); p != nil {
+		if p := cmp.Or(s.refuse(foreign, r), refuseFull(r, header)); p != nil {
 			answer(out, p)
 			return
 		}
 		var route http.Handler
 		route, pattern = s.mux.Handler(r)
-		if p := refuseFull(r, header); p != nil {
-			answer(out, p)
-			return
-		}
 		var p *httpapi.Problem
 		if r, p = s.admit(r, pattern); p == nil {
 			in, p = s.inNamespace(r, pattern)
