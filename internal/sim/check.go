@@ -96,7 +96,6 @@ func (ch *checker) check(n *node) {
 			continue
 		}
 		ch.checkDue(a, now)
-		a.checkEndForetold(ch, now)
 		ch.checkNotHanging(n, a)
 	}
 }

@@ -18,8 +18,8 @@ func sentence(f *policy.Failure) string {
 }
 
 // stepWhy explains in a sentence why a closed step ended as it did; "": there is nothing to explain.
-func (t *speaker) stepWhy(s *core.Step) string {
-	last, n := s.Failure, s.Attempt
+func (t *Trail) stepWhy(s *core.Step) string {
+	last, n := s.Failure, len(t.attempts[s.ID])
 	switch s.Reason {
 	case policy.ReasonNone:
 		if s.Phase == core.StepSucceeded {
@@ -27,7 +27,7 @@ func (t *speaker) stepWhy(s *core.Step) string {
 		}
 		return sentence(s.Failure)
 	case policy.ReasonAttemptsExhausted:
-		if s.Restarted {
+		if again := t.again[s.ID]; again.n > 0 {
 			return fmt.Sprintf("all %d attempts since it was retried are used up; the last one: %s", s.Counted,
 				sentence(last))
 		}
@@ -50,7 +50,7 @@ func (t *speaker) stepWhy(s *core.Step) string {
 	case policy.ReasonNonRetryable:
 		return sentence(last) + " (this failure is never retried)"
 	case policy.ReasonExpressionError:
-		return sentence(last) + " (the policy's retry condition is broken" + noteOf(s) + ")"
+		return sentence(last) + " (the policy's retry condition is broken" + t.noteOf(s.ID) + ")"
 	case policy.ReasonWorkerLost:
 		return fmt.Sprintf("%d attempts in a row were lost with their worker, %d of them while it ran apart "+
 			"from other steps that may kill workers", s.Lost, s.LostAlone)
@@ -69,7 +69,7 @@ func (t *speaker) stepWhy(s *core.Step) string {
 		}
 		return "its condition is false"
 	case policy.ReasonOperator:
-		text := "decided by " + t.lastActor(s.ID)
+		text := "decided by " + t.lastActor(s.Key())
 		if s.Failure != nil && s.Phase == core.StepFailed {
 			text += ": " + sentence(s.Failure)
 		}
@@ -90,20 +90,19 @@ func hung(s *core.Step, attempts int) string {
 	return "; that limit is for all attempts together, startToClose limits each"
 }
 
-func noteOf(s *core.Step) string {
-	if s.Past.Note != "" {
-		return ": " + s.Past.Note
+func (t *Trail) noteOf(id core.StepID) string {
+	if all := t.attempts[id]; len(all) > 0 && all[len(all)-1].Note != "" {
+		return ": " + all[len(all)-1].Note
 	}
 	return ""
 }
 
-// lastActor names who acted last on a step, and why.
-func (t *speaker) lastActor(id core.StepID) string {
-	for i := len(t.Run.Asked) - 1; i >= 0; i-- {
-		if a := t.Run.Asked[i]; a.Step == id {
-			text := a.Actor
-			if a.Reason != "" {
-				text += ": " + a.Reason
+func (t *Trail) lastActor(step string) string {
+	for i := len(t.operations) - 1; i >= 0; i-- {
+		if op := t.operations[i]; op.Step == step {
+			text := op.Actor
+			if op.Reason != "" {
+				text += ": " + op.Reason
 			}
 			return text
 		}
@@ -143,7 +142,7 @@ func suspicion(s *core.Step) string {
 }
 
 // causes returns the steps that explain the run's end: those that did not succeed and whose failure was not tolerated.
-func (t *speaker) causes() []*core.Step {
+func (t *Trail) causes() []*core.Step {
 	tolerates := func(*core.Step) bool { return false }
 	if def := t.Run.Attached(); def != nil && def.Tolerates != nil {
 		tolerates = def.Tolerates
@@ -161,54 +160,53 @@ func (t *speaker) causes() []*core.Step {
 	return out
 }
 
-// runWhy explains in a sentence why a closed run ended as it did, or "" if it succeeded.
-func (t *speaker) runWhy() string {
-	if !t.Run.Phase.Closed() {
-		return ""
-	}
-	return t.whyAs(t.Run.Phase, t.Run.Failure)
+// ends reports whether an operation ends a run.
+func ends(operation string) bool {
+	return operation == core.OpCancelGracefully.String() || operation == core.OpCancel.String() ||
+		operation == core.OpTerminate.String()
 }
 
-// whyAs explains why the run ended, or ends, in a phase with a failure.
-func (t *speaker) whyAs(phase core.RunPhase, f *policy.Failure) string {
-	switch phase {
+// runWhy explains in a sentence why a closed run ended as it did, or "" if it succeeded.
+func (t *Trail) runWhy() string {
+	r := t.Run
+	switch r.Phase {
 	case core.RunSucceeded:
 		return ""
 	case core.RunCancelled, core.RunTerminated:
-		by, reason := t.askedToEnd()
-		if by == "" {
-			return sentence(f)
+		for i := len(t.operations) - 1; i >= 0; i-- {
+			op := t.operations[i]
+			if ends(op.Operation) {
+				text := "by " + op.Actor
+				if op.Reason != "" {
+					text += ": " + op.Reason
+				}
+				return text
+			}
 		}
-		if reason != "" {
-			by += ": " + reason
-		}
-		return strings.TrimPrefix(by, " ")
-	case core.RunFailed:
-		if causes := t.causes(); len(causes) > 0 {
-			return t.whyFailed(causes, f)
-		}
+		return sentence(r.Failure)
 	default:
 	}
-	return sentence(f)
-}
-
-// whyFailed explains a failure of a run by the step that caused it.
-func (t *speaker) whyFailed(causes []*core.Step, f *policy.Failure) string {
-	first := causes[0]
-	for _, s := range causes {
-		if s.EndedAt < first.EndedAt || (s.EndedAt == first.EndedAt && s.Group != core.NoStep) {
-			first = s
+	if r.Phase != core.RunFailed {
+		return sentence(r.Failure)
+	}
+	if causes := t.causes(); len(causes) > 0 {
+		first := causes[0]
+		for _, s := range causes {
+			if s.EndedAt < first.EndedAt || (s.EndedAt == first.EndedAt && s.Group != core.NoStep) {
+				first = s
+			}
 		}
-	}
-	// A body may have dealt with failures before the one that ended its run, which its error names.
-	for _, s := range causes {
-		if f != nil && strings.Contains(f.Message, fmt.Sprintf("step %q", s.Key())) {
-			first = s
+		// A body may have dealt with failures before the one that ended its run, which its error names.
+		for _, s := range causes {
+			if r.Failure != nil && strings.Contains(r.Failure.Message, fmt.Sprintf("step %q", s.Key())) {
+				first = s
+			}
 		}
+		title := fmt.Sprintf("step %q", first.Key())
+		if item := t.teller.ItemName(first.ID); item != "" {
+			title += " (" + item + ")"
+		}
+		return fmt.Sprintf("%s %s: %s", title, strings.ReplaceAll(first.Phase.String(), "_", " "), t.stepWhy(first))
 	}
-	title := fmt.Sprintf("step %q", first.Key())
-	if item := t.itemName(first.ID); item != "" {
-		title += " (" + item + ")"
-	}
-	return fmt.Sprintf("%s %s: %s", title, words(first.Phase.String()), t.stepWhy(first))
+	return sentence(r.Failure)
 }

@@ -225,9 +225,7 @@ func (j *Journal) open(partitions int) error {
 	if empty {
 		err = create(conn, j.count)
 	} else {
-		if err = execute(conn, toldTable); err == nil {
-			err = refreshViews(conn)
-		}
+		err = refreshViews(conn)
 	}
 	if err != nil {
 		return err
