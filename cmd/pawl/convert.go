@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/flow"
+	"github.com/pawl-dev/pawl/internal/systems"
 )
 
 func (a flowVerbs) flowConvertCommand() *cobra.Command {
@@ -22,7 +23,7 @@ func (a flowVerbs) flowConvertCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "convert --from SYSTEM FILE", Short: "Write another system's workflow as a flow file",
 		Args: cobra.ExactArgs(1),
-		Long: `Translates a workflow of another system (` + strings.Join(systemNames, ", ") + `) into flow files.
+		Long: `Translates a workflow of another system (` + strings.Join(systems.Names(), ", ") + `) into flow files.
 Fields that have no counterpart are named with their place; none is dropped silently. Flows that the workflow's steps
 start are written beside the first.`,
 		Example: "  pawl flow convert --from steep workflow.yaml --services services.yaml -o flow.yaml",
@@ -35,13 +36,13 @@ start are written beside the first.`,
 				return usage("--from %s and %s contradict each other", from, args[0])
 			}
 			if from == "" {
-				return usage("say which system the file is from: --from %s", strings.Join(systemNames, ", --from "))
+				return usage("say which system the file is from: --from %s", strings.Join(systems.Names(), ", --from "))
 			}
 			return a.convert(from, path, out, force, &s)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&from, "from", "", "the system: "+strings.Join(systemNames, ", "))
+	flags.StringVar(&from, "from", "", "the system: "+strings.Join(systems.Names(), ", "))
 	flags.StringVarP(&out, "output", "o", "", "the flow file to write; default: the standard output")
 	flags.BoolVar(&force, "force", false, "write over files that are there")
 	s.flags(flags)

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/daemon/folder"
 	"github.com/pawl-dev/pawl/internal/decode"
+	"github.com/pawl-dev/pawl/internal/systems"
 )
 
 // files reads the files that the command line names.
@@ -21,7 +22,7 @@ func (s streams) readFile(path string) (name string, src []byte, err error) {
 	name, src, err = s.files().Read(path)
 	if errors.As(err, new(*folder.NoFileError)) {
 		if system, _, of := strings.Cut(path, ":"); of && !strings.ContainsAny(system, `/\.`) {
-			err = fmt.Errorf("%w; the systems whose files are read are %s", err, strings.Join(systemNames, ", "))
+			err = fmt.Errorf("%w; the systems whose files are read are %s", err, strings.Join(systems.Names(), ", "))
 		}
 	}
 	return name, src, err

@@ -23,7 +23,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/scheduled"
 	"github.com/pawl-dev/pawl/internal/server"
-	"github.com/pawl-dev/pawl/internal/server/stevoraapi"
 	"github.com/pawl-dev/pawl/internal/virtual"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/web"
@@ -245,11 +244,11 @@ func (a *app) flowsOf(m *machine) func(func(string) (journal.Definition, error))
 	}
 }
 
-// routes adds the page, and the API of Stevora where flows are started by name.
+// routes adds the page, and the APIs of other systems where flows are started by name.
 func routes(r server.Routes, svc api.Service, flows server.Flows) {
 	web.Routes(func(pattern string, answer http.HandlerFunc) { r.Handle(server.Anyone, pattern, answer) })
 	if flows != nil {
-		stevoraapi.Routes(r.Handle, svc, flows.Find)
+		workflows.Routes(r.Handle, svc, flows.Find)
 	}
 }
 

@@ -1,20 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-dev/pawl/dialect"
-	"github.com/pawl-dev/pawl/dialect/aether"
-	"github.com/pawl-dev/pawl/dialect/steep"
-	"github.com/pawl-dev/pawl/dialect/stevora"
 	"github.com/pawl-dev/pawl/flow"
 	"github.com/pawl-dev/pawl/internal/daemon/workflows"
 	flowkind "github.com/pawl-dev/pawl/internal/kind/flow"
+	"github.com/pawl-dev/pawl/internal/systems"
 )
 
 // sources are the further files that a document of another system needs.
@@ -29,82 +27,106 @@ func (s *sources) flags(flags *pflag.FlagSet) {
 		"of a Steep workflow: a file of its services; may be given several times")
 	flags.StringArrayVar(&s.macros, "macros", nil,
 		"of a Steep workflow: a file of its macros; may be given several times")
-	flags.StringVar(&s.handlers, "handlers", "",
-		"of an Aether or Stevora workflow: the file that says what its steps run")
+	titles, _ := needing(systems.Handlers)
+	flags.StringVar(&s.handlers, "handlers", "", "of an "+titles+" workflow: the file that says what its steps run")
 }
 
 // check refuses files that a document of this system does not need: somebody believes that they count.
-func (s *sources) check(system string) error {
+func (s *sources) check(name string) error {
+	if s == nil {
+		return nil
+	}
+	needs := systems.None
+	if system := systems.Of(name); system != nil {
+		needs = system.Needs
+	}
 	switch {
-	case s == nil:
-	case s.handlers != "" && system != "aether" && system != "stevora":
-		return usage("--handlers is for a workflow of Aether or Stevora: put its name before the file, as in " +
-			"aether:workflow.yaml")
-	case len(s.services)+len(s.macros) > 0 && system != "steep":
-		return usage("--services and --macros are for a Steep workflow: put its name before the file, as in " +
-			"steep:workflow.yaml")
+	case s.handlers != "" && needs != systems.Handlers:
+		titles, first := needing(systems.Handlers)
+		return usage("--handlers is for a workflow of %s: put its name before the file, as in %s:workflow.yaml", titles,
+			first)
+	case len(s.services)+len(s.macros) > 0 && needs != systems.Services:
+		titles, first := needing(systems.Services)
+		return usage("--services and --macros are for a %s workflow: put its name before the file, as in "+
+			"%s:workflow.yaml", titles, first)
 	}
 	return nil
 }
 
-// systemNames are the systems whose documents are read, by the word before the colon: steep:workflow.yaml. Those of the
-// last two are flow files, in which the system's policies are below its name; they need no such word.
-var systemNames = []string{"aether", "steep", "stevora", "temporal", "zart"}
+// needing returns the titles of the systems whose documents need a kind of files, and the name of the first one.
+func needing(kind systems.Need) (titles, first string) {
+	var all []string
+	for _, s := range systems.All {
+		if s.Needs == kind {
+			all = append(all, s.Title)
+			first = cmp.Or(first, s.Name)
+		}
+	}
+	return strings.Join(all, " or "), first
+}
 
 // cutSystem splits steep:workflow.yaml into system and path. system is "" where no system is named.
 func cutSystem(file string) (system, path string) {
 	system, path, ok := strings.Cut(file, ":")
-	if !ok || !slices.Contains(systemNames, system) {
+	if !ok || systems.Of(system) == nil {
 		return "", file
 	}
 	return system, path
 }
 
 // translate reads a document of another system.
-func (a *app) translate(system, path string, s *sources) (*dialect.Conversion, error) {
-	if err := s.check(system); err != nil {
+func (a *app) translate(name, path string, s *sources) (*dialect.Conversion, error) {
+	if err := s.check(name); err != nil {
 		return nil, err
 	}
-	name, src, err := a.readFile(path)
+	file, src, err := a.readFile(path)
 	if err != nil {
 		return nil, asUsage(err)
 	}
-	var c *dialect.Conversion
-	switch system {
-	case "aether", "stevora":
-		c, err = a.translateHandled(system, name, src, s)
-	case "steep":
-		c, err = a.translateSteep(name, src, s)
-	case "temporal", "zart":
-		doc, parseErr := a.parseFlow(name, src)
-		if parseErr != nil {
-			return nil, asUsage(parseErr)
+	system := systems.Of(name)
+	switch {
+	case system == nil:
+		return nil, usage("documents of %q are not known; known are those of %s", name,
+			strings.Join(systems.Names(), ", "))
+	case system.Convert == nil:
+		doc, err := a.parseFlow(file, src)
+		if err != nil {
+			return nil, asUsage(err)
 		}
-		c = &dialect.Conversion{Flow: doc, Notes: notes(doc)}
-	default:
-		return nil, usage("documents of %q are not known; known are those of %s", system,
-			strings.Join(systemNames, ", "))
+		return &dialect.Conversion{Flow: doc, Notes: notes(doc)}, nil
 	}
+	in, err := a.furtherFiles(system, systems.Files{Document: systems.SourceFile{Name: file, Text: src}}, s)
+	if err != nil {
+		return nil, asUsage(err)
+	}
+	c, err := system.Convert(in)
 	return c, asUsage(err)
 }
 
-func (a *app) translateSteep(name string, src []byte, s *sources) (*dialect.Conversion, error) {
-	if len(s.services) == 0 {
-		return nil, usage("a Steep workflow needs its services: --services services.yaml")
+// furtherFiles reads the files that a document needs.
+func (a *app) furtherFiles(system *systems.System, in systems.Files, s *sources) (systems.Files, error) {
+	switch {
+	case system.Needs == systems.Handlers && s.handlers == "":
+		return in, usage("%s does not say what its steps run; a file of handlers does: --handlers handlers.yaml",
+			in.Document.Name)
+	case system.Needs == systems.Services && len(s.services) == 0:
+		return in, usage("a %s workflow needs its services: --services services.yaml", system.Title)
 	}
-	in := steep.Sources{Workflow: steep.Source{Name: name, Text: src}}
 	var err error
-	if in.Services, err = a.steepFiles(s.services); err != nil {
-		return nil, err
+	if s.handlers != "" {
+		if in.Handlers.Name, in.Handlers.Text, err = a.readFile(s.handlers); err != nil {
+			return in, err
+		}
 	}
-	if in.Macros, err = a.steepFiles(s.macros); err != nil {
-		return nil, err
+	if in.Services, err = a.filesAt(s.services); err != nil {
+		return in, err
 	}
-	return steep.Convert(in)
+	in.Macros, err = a.filesAt(s.macros)
+	return in, err
 }
 
-func (a *app) steepFiles(paths []string) ([]steep.Source, error) {
-	out := make([]steep.Source, len(paths))
+func (a *app) filesAt(paths []string) ([]systems.SourceFile, error) {
+	out := make([]systems.SourceFile, len(paths))
 	for i, path := range paths {
 		var err error
 		if out[i].Name, out[i].Text, err = a.readFile(path); err != nil {
@@ -114,29 +136,13 @@ func (a *app) steepFiles(paths []string) ([]steep.Source, error) {
 	return out, nil
 }
 
-// translateHandled reads a document whose steps name handlers; a second file describes the handlers.
-func (a *app) translateHandled(system, name string, src []byte, s *sources) (*dialect.Conversion, error) {
-	if s.handlers == "" {
-		return nil, usage("%s does not say what its steps run; a file of handlers does: --handlers handlers.yaml", name)
-	}
-	file, text, err := a.readFile(s.handlers)
-	if err != nil {
-		return nil, err
-	}
-	if system == "aether" {
-		return aether.Convert(aether.Source{Name: name, Text: src}, aether.Source{Name: file, Text: text})
-	}
-	return stevora.Convert(stevora.Source{Name: name, Text: src}, stevora.Source{Name: file, Text: text})
-}
-
 // load reads the file to run: a flow file, or a document of another system, which is stored as the flows it becomes.
 func (a *app) load(file string, s *sources) (*compiled, error) {
 	system, path := cutSystem(file)
 	if err := s.check(system); err != nil {
 		return nil, err
 	}
-	switch system {
-	case "", "temporal", "zart":
+	if of := systems.Of(system); of == nil || of.Convert == nil {
 		return a.loadBundle(path)
 	}
 	c, err := a.translate(system, path, s)

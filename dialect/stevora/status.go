@@ -89,3 +89,18 @@ func Event(kind, name string, attempt int, failed bool) string {
 	}
 	return events[kind]
 }
+
+// MessageTypes are the types of the messages of Stevora's webhooks.
+var MessageTypes = []string{
+	"workflow.started", "workflow.paused", "workflow.completed", "workflow.failed", "workflow.cancelled",
+}
+
+// MessageType returns the type of a webhook's message about an event of a whole run: workflow.failed of
+// WORKFLOW_FAILED. It returns "" for other events.
+func MessageType(event string) string {
+	rest, found := strings.CutPrefix(event, "WORKFLOW_")
+	if !found {
+		return ""
+	}
+	return "workflow." + strings.ToLower(rest)
+}

@@ -2,10 +2,9 @@ package cases
 
 import (
 	"encoding/json"
-	"maps"
-	"slices"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/systems"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -33,7 +32,7 @@ func FuzzPolicy(f *testing.F) {
 		if json.Unmarshal([]byte(text), &v) != nil {
 			return
 		}
-		for _, system := range slices.Sorted(maps.Keys(systems)) {
+		for _, system := range append(systems.Names(), native) {
 			p, err := translate(system, v)
 			if err != nil {
 				continue

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/nearest"
+	"github.com/pawl-dev/pawl/internal/systems"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -177,11 +178,6 @@ var defaultEvents = []string{
 	core.EventRunWarning, core.EventStepWarning,
 }
 
-// workflowEvents are the types of the events of a run that was made from a document of Stevora.
-var workflowEvents = []string{
-	"workflow.started", "workflow.paused", "workflow.completed", "workflow.failed", "workflow.cancelled",
-}
-
 // eventTypes returns all types that a webhook can ask for.
 func eventTypes() []string {
 	all := []string{
@@ -208,7 +204,10 @@ func eventTypes() []string {
 		all = append(all, "operation."+op.String())
 	}
 	all = append(all, api.EventAttentionRaised, api.EventAttentionCleared)
-	return append(all, workflowEvents...)
+	for _, system := range systems.All {
+		all = append(all, system.Messages...)
+	}
+	return all
 }
 
 // asksFor reports whether a webhook wants an event. Heartbeats are many, so only their own name asks for them.
@@ -224,12 +223,17 @@ func asksFor(events []string, ev *api.Event) bool {
 	})
 }
 
-// typeOf returns the type of an event's message. An event of a run that its system calls a workflow has the name that
-// the system gives it: WORKFLOW_FAILED is workflow.failed.
+// typeOf returns the type of an event's message. A system that has words for the events of whole runs names it.
 func typeOf(ev *api.Event) string {
-	rest, found := strings.CutPrefix(ev.Dialect, "WORKFLOW_")
-	if found && ev.Step == "" {
-		return "workflow." + strings.ToLower(rest)
+	if ev.Step != "" || ev.Dialect == "" {
+		return ev.Type
+	}
+	for _, system := range systems.All {
+		if system.Message != nil {
+			if own := system.Message(ev.Dialect); own != "" {
+				return own
+			}
+		}
 	}
 	return ev.Type
 }
