@@ -191,7 +191,7 @@ func (p *parsing) textsValue(n *tree.Node, what string) tree.Value {
 			p.Fail(item.Pos, "", "an item of %s is a text, not %s", what, item.Kind)
 		}
 	}
-	return tree.ValueOf(n)
+	return tree.ValueOf(n.AsWritten())
 }
 
 // mapping reads a mapping of texts, or an expression that gives one.
@@ -208,7 +208,7 @@ func (p *parsing) mapping(n *tree.Node, what string) tree.Value {
 			p.Fail(f.Value.Pos, "", "%s.%s is a text, not %s", what, f.Name, f.Value.Kind)
 		}
 	}
-	return tree.ValueOf(n)
+	return tree.ValueOf(n.AsWritten())
 }
 
 func (p *parsing) hooks(n *tree.Node) Hooks {

@@ -77,7 +77,7 @@ func (p *parsing) variables(n *tree.Node) map[string]*string {
 	for _, f := range n.Fields {
 		var value *string
 		if f.Value.Kind != tree.Null {
-			if text, err := tree.TextOf(f.Value.Any()); err == nil && f.Value.Kind != tree.List &&
+			if text, err := tree.TextOf(f.Value.AsWritten().Any()); err == nil && f.Value.Kind != tree.List &&
 				f.Value.Kind != tree.Mapping {
 				value = &text
 			} else {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -52,9 +53,8 @@ type attemptOutput struct {
 	attempt   int
 	label     string
 	next      int64
-	partial   []byte // the last line, which has not ended
-	stream    string // where that line came from
-	begun     bool   // its group was begun
+	partial   map[string][]byte // the last line of each stream, if it has not ended
+	begun     bool              // its group was begun
 	ended     bool
 }
 
@@ -138,12 +138,9 @@ func (p *printed) skip(ctx context.Context, o *attemptOutput) {
 				continue
 			}
 			if i := bytes.LastIndexByte(text, '\n'); i >= 0 {
-				o.partial, text = o.partial[:0], text[i+1:]
+				o.partial[stream], text = nil, text[i+1:]
 			}
-			if len(o.partial) == 0 {
-				o.stream = stream
-			}
-			o.partial = append(o.partial, text...)
+			o.partial[stream] = append(o.partial[stream], text...)
 		}
 	}
 }
@@ -162,7 +159,9 @@ func (p *printed) outputOf(ev api.Event) *attemptOutput {
 }
 
 func (p *printed) newOutput(ev api.Event) *attemptOutput {
-	o := &attemptOutput{run: ev.Run, step: ev.Step, attempt: ev.Attempt, label: p.above[ev.Run] + ev.Step}
+	o := &attemptOutput{
+		run: ev.Run, step: ev.Step, attempt: ev.Attempt, label: p.above[ev.Run] + ev.Step, partial: map[string][]byte{},
+	}
 	if ev.ItemName != "" {
 		o.label += " " + ev.ItemName
 	}
@@ -290,9 +289,20 @@ func (p *printed) read(ctx context.Context, o *attemptOutput) {
 			}
 		}
 	}
-	if o.ended && len(o.partial) > 0 {
-		p.line(o, o.partial)
-		o.partial = nil
+	if o.ended {
+		p.rest(o)
+	}
+}
+
+// rest prints the lines that have not ended.
+func (p *printed) rest(o *attemptOutput) {
+	for _, stream := range slices.Sorted(maps.Keys(o.partial)) {
+		if text := o.partial[stream]; len(text) > 0 && p.raw && !p.clean {
+			_, _ = p.out.Write(text)
+		} else if len(text) > 0 {
+			p.line(o, stream, text)
+		}
+		o.partial[stream] = nil
 	}
 }
 
@@ -301,33 +311,30 @@ func (p *printed) wants(stream string) bool {
 	return p.stream == "" || p.stream == stream || p.stream == "stdout" && stream == ""
 }
 
-// take prints the lines that a text completes.
+// take prints the lines that a text completes. A line waits for its end, so that lines of two streams do not mix.
 func (p *printed) take(o *attemptOutput, stream string, text []byte) {
-	if p.raw && !p.clean {
-		_, _ = p.out.Write(text)
-		return
-	}
 	for {
-		if len(o.partial) == 0 {
-			o.stream = stream
-		}
 		line, rest, whole := bytes.Cut(text, []byte("\n"))
-		o.partial = append(o.partial, line...)
+		o.partial[stream] = append(o.partial[stream], line...)
 		if !whole {
 			return
 		}
-		p.line(o, o.partial)
-		o.partial, text = o.partial[:0], rest
+		if line = o.partial[stream]; p.raw && !p.clean {
+			_, _ = p.out.Write(append(line, '\n'))
+		} else {
+			p.line(o, stream, line)
+		}
+		o.partial[stream], text = o.partial[stream][:0], rest
 	}
 }
 
-func (p *printed) line(o *attemptOutput, line []byte) {
+func (p *printed) line(o *attemptOutput, stream string, line []byte) {
 	text := strings.TrimSuffix(string(line), "\r")
 	if p.clean {
 		text = screen.Visible(strings.ReplaceAll(text, "\t", "    "))
 	}
 	prefix := screen.Pad(screen.Clean(o.label), 16) + " | "
-	if o.stream == "stderr" {
+	if stream == "stderr" {
 		prefix = strings.TrimSuffix(prefix, "| ") + "! "
 	}
 	switch {

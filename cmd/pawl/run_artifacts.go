@@ -74,6 +74,9 @@ func (a runVerbs) runArtifacts(ctx context.Context, svc api.Service, args []stri
 	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "STEP\tPATH\tSIZE\tSHA256")
 	for _, f := range list.Artifacts {
+		if f.Link != "" {
+			f.Path += " -> " + f.Link
+		}
 		sum := f.SHA256[:min(16, len(f.SHA256))]
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", screen.Clean(f.Step), screen.Clean(f.Path), f.Size, sum)
 	}
@@ -131,6 +134,10 @@ func downloadOne(
 	defer content.Close()
 	if err := root.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 		return err
+	}
+	if f.Link != "" && filepath.IsLocal(filepath.Join(filepath.Dir(filepath.FromSlash(f.Path)), f.Link)) {
+		_ = root.Remove(to) // one of an earlier download
+		return root.Symlink(f.Link, to)
 	}
 	out, err := root.Create(to)
 	if err != nil {

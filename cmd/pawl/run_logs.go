@@ -98,6 +98,9 @@ func (a runVerbs) printLogs(ctx context.Context, svc api.Service, args []string,
 		take(ev)
 		return nil
 	})
+	for _, o := range p.open { // it still runs
+		p.rest(o)
+	}
 	if err == nil && p.raw && !p.found && !p.exists(ctx, r, key, attempt) {
 		return noLog(r, args[1], attempt)
 	}

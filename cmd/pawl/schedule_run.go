@@ -278,8 +278,8 @@ func (a *app) findRun(ctx context.Context, svc api.Service, name string) (*api.R
 		return nil, &api.Error{
 			Code:    api.CodeNotFound,
 			Message: fmt.Sprintf("%q is a schedule, and has %s", name, count(len(s.Open), "open run")),
-			Hint: fmt.Sprintf("its runs are shown by pawl run list --schedule %s, itself by pawl schedule show %s",
-				name, name),
+			Hint: fmt.Sprintf("its runs are shown by pawl run list --schedule %s, itself by pawl schedule show %s; "+
+				"pawl schedule pause, resume, trigger or remove %s is about the schedule", name, name, name),
 		}
 	}
 	fmt.Fprintf(a.Err, "pawl: %s is a schedule, and goes on (next: %s); this is about its run %s\n", screen.Clean(name),

@@ -12,6 +12,7 @@ type Artifact struct {
 	Path    string `json:"path"` // relative, with slashes
 	Size    int64  `json:"size"`
 	SHA256  string `json:"sha256"`
+	Link    string `json:"link,omitempty" doc:"Where a symbolic link leads, which is its content, too."`
 }
 
 // Artifacts are the files that a run has kept, by step, attempt and path.
@@ -35,6 +36,7 @@ type AttemptFile struct {
 	Size   int64  `json:"size" doc:"Size in bytes." minimum:"0"`
 	SHA256 string `json:"sha256" doc:"SHA-256 of the content, in hex." pattern:"^[0-9a-f]{64}$"`
 	Mode   uint32 `json:"mode,omitempty" doc:"Its permissions; default: those of a new file."`
+	Link   string `json:"link,omitempty" doc:"Of a symbolic link: where it leads, which is its content, too."`
 }
 
 // TaskArtifacts keeps files of attempts that workers in other processes have. task is the token of an attempt that goes

@@ -15,7 +15,6 @@ import (
 	"net/url"
 	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -40,6 +39,7 @@ type File struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 	Mode   uint32 `json:"mode,omitempty"` // the permissions; 0: those of a new file
+	Link   string `json:"link,omitempty"` // target of a symbolic link, which is its content, too; empty: it is a file
 }
 
 // Attempt names the attempt of a step, and its run.
@@ -113,23 +113,24 @@ func listKey(a Attempt) string {
 }
 
 // Keep keeps the files of an attempt below a folder that patterns match. A pattern that matches a folder means all
-// files in it. The error is an *Error if another attempt cannot do better.
-func (s *Store) Keep(ctx context.Context, folder string, patterns []string, of Attempt) ([]File, error) {
+// files in it. What is left out is told beside them. The error is an *Error if another attempt cannot do better.
+func (s *Store) Keep(
+	ctx context.Context, folder string, patterns []string, of Attempt,
+) (files []File, odd []string, err error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer root.Close()
-	files, err := Scan(ctx, root, patterns, s.limits)
-	if err != nil {
-		return nil, err
+	if files, odd, err = Scan(ctx, root, patterns, s.limits); err != nil {
+		return nil, nil, err
 	}
 	for _, f := range files {
 		if err := s.keep(ctx, root, f); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return files, s.putList(ctx, of, files)
+	return files, odd, s.putList(ctx, of, files)
 }
 
 // keep keeps the content of one file.
@@ -137,7 +138,7 @@ func (s *Store) keep(ctx context.Context, root *os.Root, f File) error {
 	if there, err := s.bucket.Renew(ctx, contentKey(f.SHA256)); there || err != nil {
 		return err
 	}
-	file, err := root.Open(filepath.FromSlash(f.Path))
+	file, err := Open(root, f)
 	if err != nil {
 		return outside("artifacts", f.Path, err)
 	}

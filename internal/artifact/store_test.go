@@ -47,7 +47,7 @@ func TestKeep(t *testing.T) {
 	from := fill(t, map[string]string{
 		"dist/a.gz": "same", "dist/deep/b.gz": "same", "dist/c.txt": "other", "d.log": "", "left/out": "x",
 	})
-	files, err := s.Keep(t.Context(), from, []string{"dist", "**/*.log", "dist/a.*"}, Attempt{"r1", "build/x", 1})
+	files, _, err := s.Keep(t.Context(), from, []string{"dist", "**/*.log", "dist/a.*"}, Attempt{"r1", "build/x", 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := New(NewFolder(kept), c.limits)
-			_, err := s.Keep(t.Context(), from, []string{c.pattern}, Attempt{"r", "s", 1})
+			_, _, err := s.Keep(t.Context(), from, []string{c.pattern}, Attempt{"r", "s", 1})
 			var wrong *Error
 			if !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("it is %v", err)
@@ -127,7 +127,7 @@ func TestRefused(t *testing.T) {
 		})
 	}
 	s := New(NewFolder(kept), Limits{})
-	files, err := s.Keep(t.Context(), from, []string{"a"}, Attempt{"r", "s", 2})
+	files, _, err := s.Keep(t.Context(), from, []string{"a"}, Attempt{"r", "s", 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestDamaged(t *testing.T) {
 	kept := filepath.Join(t.TempDir(), "kept")
 	s := New(NewFolder(kept), Limits{})
 	from := fill(t, map[string]string{"a": "content"})
-	files, err := s.Keep(t.Context(), from, []string{"a"}, Attempt{"r", "s", 1})
+	files, _, err := s.Keep(t.Context(), from, []string{"a"}, Attempt{"r", "s", 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func (b writtenBucket) Renew(ctx context.Context, key string) (bool, error) {
 func TestChangedMeanwhile(t *testing.T) {
 	from := fill(t, map[string]string{"a": ""})
 	b := writtenBucket{NewFolder(filepath.Join(t.TempDir(), "kept")), filepath.Join(from, "a")}
-	_, err := New(b, Limits{}).Keep(t.Context(), from, []string{"a"}, Attempt{"r", "s", 1})
+	_, _, err := New(b, Limits{}).Keep(t.Context(), from, []string{"a"}, Attempt{"r", "s", 1})
 	if err == nil || !strings.Contains(err.Error(), "a was changed while it was read") {
 		t.Error(err)
 	}
@@ -203,7 +203,7 @@ func sweep(t *testing.T, bucket Bucket) {
 	for i, text := range []string{"one", "both"} {
 		run := "r" + strconv.Itoa(i)
 		from := fill(t, map[string]string{"own": text, "shared": "both"})
-		if _, err := s.Keep(t.Context(), from, []string{"*"}, Attempt{run, "s", 1}); err != nil {
+		if _, _, err := s.Keep(t.Context(), from, []string{"*"}, Attempt{run, "s", 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -219,7 +219,7 @@ func sweep(t *testing.T, bucket Bucket) {
 		t.Errorf("there is %v, %v", list, err)
 	}
 	from := fill(t, map[string]string{"a": "x"})
-	if _, err := s.Keep(t.Context(), from, []string{"*"}, Attempt{"r0", "s", 2}); err != nil {
+	if _, _, err := s.Keep(t.Context(), from, []string{"*"}, Attempt{"r0", "s", 2}); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := s.Sweep(t.Context(), now.Add(2*time.Hour), gone); n != 1 || err != nil {
@@ -239,7 +239,7 @@ func TestKeepsTheNewest(t *testing.T) {
 	folder := NewFolder(filepath.Join(t.TempDir(), "kept"))
 	s := New(folder, Limits{})
 	from := fill(t, map[string]string{"a": "x"})
-	files, err := s.Keep(t.Context(), from, []string{"a"}, Attempt{"r", "s", 1})
+	files, _, err := s.Keep(t.Context(), from, []string{"a"}, Attempt{"r", "s", 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestKeepsTheNewest(t *testing.T) {
 	if err := os.Chtimes(folder.at(key), old, old); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Keep(t.Context(), from, []string{"a"}, Attempt{"r", "s", 2}); err != nil {
+	if _, _, err := s.Keep(t.Context(), from, []string{"a"}, Attempt{"r", "s", 2}); err != nil {
 		t.Fatal(err)
 	}
 	if err := folder.RemoveOlder(t.Context(), key, time.Now().Add(-time.Hour)); err != nil {
@@ -283,7 +283,7 @@ func TestReceive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	files, err := Scan(ctx, root, []string{"."}, Limits{})
+	files, _, err := Scan(ctx, root, []string{"."}, Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,7 +332,7 @@ func TestReceive(t *testing.T) {
 // TestTakeTogether checks that several steps may take the same files into one folder at once, as items of a loop do.
 func TestTakeTogether(t *testing.T) {
 	s := New(NewFolder(filepath.Join(t.TempDir(), "kept")), Limits{})
-	files, err := s.Keep(t.Context(), fill(t, map[string]string{"parts/1": "part"}), []string{"parts"},
+	files, _, err := s.Keep(t.Context(), fill(t, map[string]string{"parts/1": "part"}), []string{"parts"},
 		Attempt{"r1", "split", 1})
 	if err != nil {
 		t.Fatal(err)

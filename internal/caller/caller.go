@@ -20,7 +20,7 @@ import (
 type Form struct {
 	Environment []string          `json:"environment"`       // all of it, NAME=value
 	Secrets     map[string]string `json:"secrets,omitempty"` // the sources by name
-	Allowed     []string          `json:"allowed,omitempty"` // those of --env-allow; none: steps inherit everything
+	Allowed     []string          `json:"allowed,omitempty"` // values of --env-allow; none: all are inherited
 	Dir         string            `json:"dir"`               // its working folder
 	Limits      []string          `json:"limits,omitempty"`  // limits of its processes; see Limits
 	User        int               `json:"user"`              // -1: the system has no such numbers

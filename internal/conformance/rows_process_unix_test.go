@@ -3,7 +3,10 @@
 package conformance
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/artifact"
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/secret"
 )
 
 func init() {
@@ -21,6 +25,10 @@ func init() {
 	rows["F3"] = printedIsText
 	rows["F8"] = environmentGoesToAll
 	rows["F9"] = filesStayWithTheRun
+	rows["F10"] = stepsHaveNoTerminal
+	rows["F11"] = numbersAreWords
+	rows["F12"] = secretNumbersStayJSON
+	rows["D6"] = oddFilesHoldNothingUp
 }
 
 // playReal runs a flow with processes, in real time.
@@ -154,4 +162,132 @@ steps:
 			t.Errorf("kept are %+v, %v", kept, err)
 		}
 	}, func(s *stage) { s.exec.Artifacts = store })
+}
+
+// stepsHaveNoTerminal checks that each process of a step is in a session of its own, in which a program that asks at
+// the terminal fails instead of being stopped.
+func stepsHaveNoTerminal(t *testing.T) {
+	const text = `
+pawl: 1
+name: row
+steps:
+  - {name: a, exec: 'test "$(ps -o sid= -p $$ | tr -d " ")" = $$'}
+  - {name: b, exec: 'if (exec < /dev/tty) 2> /dev/null; then exit 3; fi'}
+`
+	playReal(t, text, func(r *api.Run) {
+		if r.Phase != api.RunSucceeded {
+			t.Errorf("%s: %s", r.Phase, r.Why)
+		}
+	})
+}
+
+// numbersAreWords checks that a number of YAML is what the file writes where a text is wanted.
+func numbersAreWords(t *testing.T) {
+	const text = `
+pawl: 1
+name: row
+env: {V: 1.10, MODE: 0644}
+steps:
+  - name: a
+    exec:
+      command: [sh, -c, 'echo "$V $MODE $W $X $1 $2"', sh, 1_000, 2.50]
+      env: {W: 1e3, X: 12}
+`
+	playReal(t, text, func(r *api.Run) {
+		var out struct{ Stdout string }
+		if err := json.Unmarshal(r.Steps[0].Output, &out); err != nil {
+			t.Fatal(r.Why, err)
+		}
+		if got := strings.TrimSpace(out.Stdout); got != "1.10 0644 1e3 12 1_000 2.50" {
+			t.Errorf("the step gets %s", got)
+		}
+	})
+}
+
+// secretNumbersStayJSON checks that results stay JSON where a number of them is a secret, which is not recorded.
+func secretNumbersStayJSON(t *testing.T) {
+	t.Setenv("ROW_PIN", "2026")
+	const text = `
+pawl: 1
+name: row
+secrets: [pin]
+steps:
+  - name: a
+    exec:
+      shell: 'echo "{\"year\": 2026, \"list\": [2026, 1]}" >> "$PAWL_OUTPUT"; echo "pin=$PIN" >> "$PAWL_OUTPUT"'
+      env: {PIN: "${{ secrets.pin }}"}
+output: ["${{ steps.a.output.year }}", "${{ steps.a.output.list[1] }}", "${{ steps.a.output.pin }}"]
+`
+	playReal(t, text, func(r *api.Run) {
+		if got := string(r.Output); r.Phase != api.RunSucceeded || got != `["***",1,"***"]` {
+			t.Errorf("%s %s: %s", r.Phase, r.Why, got)
+		}
+	}, func(s *stage) {
+		name, source, err := secret.ParseSource("pin=env:ROW_PIN")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.exec.Secrets = secret.NewStore(map[string]secret.Source{name: source})
+	})
+}
+
+// oddFilesHoldNothingUp checks that nothing which a step leaves behind keeps its run open after the deadline: neither
+// what is not a file, nor a place of artifacts that does not answer.
+func oddFilesHoldNothingUp(t *testing.T) {
+	dir := t.TempDir()
+	text := strings.ReplaceAll(`
+pawl: 1
+name: row
+defaults: {exec: {dir: DIR}}
+steps:
+  - name: leave
+    exec:
+      shell: |
+        mkdir -p out/d; echo x > out/f; mkfifo out/pipe; ln -s f out/same; ln -s d out/dir; ln -s nowhere out/gone
+        ln -s circle out/circle; touch "$(printf 'out/bad\377')"; echo y > out/d/g
+      artifacts: [out, "out/*"]
+      tests: "out/pipe*"
+    continueOn: [failed]
+  - {name: keep, needs: leave, exec: {shell: "true", artifacts: out}}
+  - {name: take, needs: keep, exec: {dir: TO, artifactsFrom: keep,
+     shell: "test -L out/same && test -L out/dir && test -L out/gone && cat out/dir/g && ! test -e out/pipe"}}
+`, "DIR", dir)
+	store := artifact.New(artifact.NewFolder(t.TempDir()), artifact.Limits{})
+	playReal(t, strings.ReplaceAll(text, "TO", t.TempDir()), func(r *api.Run) {
+		for _, s := range r.Steps {
+			if want := s.Name != "leave"; want != (s.Phase == api.StepSucceeded) {
+				t.Errorf("step %s: %s %s", s.Step, s.Phase, s.Why)
+			}
+		}
+	}, func(s *stage) { s.exec.Artifacts = store })
+
+	answers := make(chan struct{})
+	t.Cleanup(func() { close(answers) })
+	deaf := artifact.New(deafBucket{artifact.NewFolder(t.TempDir()), answers}, artifact.Limits{})
+	const late = `
+pawl: 1
+name: row
+timeout: 3s
+steps: [{name: keep, exec: {dir: DIR, shell: "echo x > out.txt", artifacts: out.txt, grace: 100ms}}]
+hooks: {onTimeout: {exec: "touch DIR/hooked"}}
+`
+	playReal(t, strings.ReplaceAll(late, "DIR", dir), func(r *api.Run) {
+		if r.Phase != api.RunTimedOut {
+			t.Errorf("%s: %s", r.Phase, r.Why)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "hooked")); err != nil {
+			t.Errorf("the hook did not run: %v", err)
+		}
+	}, func(s *stage) { s.exec.Artifacts = deaf })
+}
+
+// deafBucket does not answer when something is put, whatever its context says: a network file system that is gone.
+type deafBucket struct {
+	*artifact.Folder
+	answers <-chan struct{}
+}
+
+func (b deafBucket) Put(context.Context, string, io.Reader, int64) error {
+	<-b.answers
+	return errors.New("late")
 }

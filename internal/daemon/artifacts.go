@@ -33,6 +33,7 @@ func (a Artifacts) Artifacts(ctx context.Context, name string) (api.Artifacts, e
 		for _, f := range k.Files {
 			out.Artifacts = append(out.Artifacts, api.Artifact{
 				Step: k.Step, Attempt: k.Attempt.Attempt, Path: f.Path, Size: f.Size, SHA256: f.SHA256,
+				Link: f.Link,
 			})
 		}
 	}
@@ -48,7 +49,7 @@ func (a Artifacts) Artifact(ctx context.Context, name, sha256 string) (io.ReadCl
 	if err != nil {
 		return nil, api.Artifact{}, refusedFile(err)
 	}
-	return content, api.Artifact{Path: f.Path, Size: f.Size, SHA256: f.SHA256}, nil
+	return content, api.Artifact{Path: f.Path, Size: f.Size, SHA256: f.SHA256, Link: f.Link}, nil
 }
 
 func (a Artifacts) Keep(ctx context.Context, task string, files []api.AttemptFile) ([]string, error) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -99,7 +98,7 @@ func (a fileAttempt) keep(ctx context.Context, folder string, taken []artifact.F
 	if inside, err := os.ReadDir(folder); err != nil || len(inside) == 0 {
 		return nil, err
 	}
-	files, err := artifact.Scan(ctx, root, []string{"."}, artifact.Limits{Files: mostFiles + len(taken)})
+	files, _, err := artifact.Scan(ctx, root, []string{"."}, artifact.Limits{Files: mostFiles + len(taken)})
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +139,7 @@ func (a fileAttempt) send(ctx context.Context, root *os.Root, files []artifact.F
 }
 
 func (a fileAttempt) sendOne(ctx context.Context, root *os.Root, f artifact.File) error {
-	file, err := root.Open(filepath.FromSlash(f.Path))
+	file, err := artifact.Open(root, f)
 	if err != nil {
 		return err
 	}
@@ -150,7 +149,7 @@ func (a fileAttempt) sendOne(ctx context.Context, root *os.Root, f artifact.File
 
 // audible is a file of which each part that is read is a sign of life.
 type audible struct {
-	file  *os.File
+	file  io.ReadCloser
 	alive worker.Alive
 }
 

@@ -94,6 +94,8 @@ func (k *Keeper) look(ctx context.Context) {
 	for _, f := range files {
 		if f.Problem != "" {
 			kept = append(kept, f.Name) // the schedule goes on as it was
+			k.tellOnce(f.Name, fmt.Sprintf("%s cannot be read: the flow cannot be started, and a schedule of the file "+
+				"goes on as it was before: %s", f.Name, f.Problem))
 			continue
 		}
 		if name, err := k.ensure(ctx, f); err != nil {

@@ -46,6 +46,7 @@ type Node struct {
 	Pos    Pos
 	Scalar any         // the value of a Bool or Number: bool, int, uint64 or float64
 	Text   string      // the value of a Text
+	words  string      // a Number as the file writes it; empty: not known
 	Items  []*Node     // the items of a List
 	Fields []NodeField // the fields of a Mapping, in the order of the document
 	size   int         // number of nodes in it, itself included; an alias counts each time it is used
@@ -56,6 +57,36 @@ type NodeField struct {
 	Name  string
 	Pos   Pos // the place of the name
 	Value *Node
+}
+
+// AsWritten returns the node with texts in the place of numbers that the file writes in other words than JSON would,
+// such as 1.10, 0644 and 1_000. It is for places where a text is wanted.
+func (n *Node) AsWritten() *Node {
+	if n == nil {
+		return nil
+	}
+	out := *n
+	switch n.Kind {
+	case Number:
+		if text, err := TextOf(n.Scalar); err == nil && n.words != "" && n.words != text {
+			return &Node{Kind: Text, style: stylePlain, Pos: n.Pos, Text: n.words, size: 1}
+		}
+		return n
+	case List:
+		out.Items = make([]*Node, len(n.Items))
+		for i, item := range n.Items {
+			out.Items[i] = item.AsWritten()
+		}
+	case Mapping:
+		out.Fields = make([]NodeField, len(n.Fields))
+		for i, f := range n.Fields {
+			f.Value = f.Value.AsWritten()
+			out.Fields[i] = f
+		}
+	default:
+		return n
+	}
+	return &out
 }
 
 // Get returns a field's value; nil if there is none.

@@ -228,7 +228,7 @@ func (y *yamlReader) scalar(n ast.Node, out *Node) {
 			out.style = stylePlain
 			// YAML's numbers include those of JSON; the library takes 1e3 for a text.
 			if n.Token.Type == token.StringType && strings.ContainsAny(n.Value, "eE") && json.Valid([]byte(n.Value)) {
-				out.Kind, out.Scalar = Number, ParseNumber(n.Value)
+				out.Kind, out.Scalar, out.words = Number, ParseNumber(n.Value), n.Value
 				y.bounded(out, n.Value)
 			}
 		}
@@ -240,9 +240,9 @@ func (y *yamlReader) scalar(n ast.Node, out *Node) {
 	case *ast.BoolNode:
 		out.Kind, out.Scalar = Bool, n.Value
 	case *ast.IntegerNode:
-		out.Kind, out.Scalar = Number, PlainNumber(n.Value)
+		out.Kind, out.Scalar, out.words = Number, PlainNumber(n.Value), n.Token.Value
 	case *ast.FloatNode:
-		out.Kind, out.Scalar = Number, n.Value
+		out.Kind, out.Scalar, out.words = Number, n.Value, n.Token.Value
 		y.bounded(out, n.Token.Value)
 	case *ast.NullNode:
 	case *ast.InfinityNode, *ast.NanNode:

@@ -94,7 +94,8 @@ type ExecPayload struct {
 	// Placeholders are what the texts refer to instead of saying it.
 	Placeholders *secret.Placeholders `json:"placeholders,omitempty"`
 
-	by *caller.Caller // the one that the attempt is made for; nil: this process
+	stopping *stopping
+	by       *caller.Caller // the one that the attempt is made for; nil: this process
 }
 
 // Exec executes processes: one process group for each attempt.
@@ -199,6 +200,8 @@ func (e *Exec) Execute(ctx context.Context, t *core.Task, alive Alive) Result {
 	}
 	by := e.cfg.Callers.For(t)
 	secrets := e.cfg.SecretsOf(t)
+	stopping := &stopping{ctx: ctx}
+	MayAbandon(ctx, &Abandon{Grace: max(e.grace(&p), minKillWait), Wait: stopping.wait}, nil)
 	if err := p.readDotenv(secrets); err != nil {
 		return Result{Failure: &policy.Failure{Kind: policy.KindFailed, Type: "not_found", Message: err.Error()}}
 	}
@@ -208,6 +211,7 @@ func (e *Exec) Execute(ctx context.Context, t *core.Task, alive Alive) Result {
 	p.by = by
 	p.Dir = by.Path(p.Dir, p.Container != nil)
 	redactor := secrets.Redactor()
+	p.stopping = stopping
 	res := e.run(ctx, *t, &p, redacting(alive, redactor), redactor)
 	Redact(redactor, &res)
 	return res
@@ -272,6 +276,12 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 	}
 	defer streams.close()
 
+	ended, ok := p.stopping.begin()
+	if !ok {
+		streams.started(false)
+		return Result{Failure: Stopped(ctx)}
+	}
+	defer ended()
 	line := e.guard.begin()
 	proc, err := startProcess(cmd)
 	streams.started(err == nil)
@@ -283,6 +293,7 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 
 	gone := e.await(ctx, proc, streams, e.grace(p), marksOf(e.guard.mark, t), box)
 	e.guard.end(line)
+	ended()
 	streams.end()
 	if proc.rest {
 		out.log.write(StreamPawl, []byte(restKilled))
@@ -296,6 +307,38 @@ func (e *Exec) run(ctx context.Context, t core.Task, p *ExecPayload, alive Alive
 	readTests(p, out, &res)
 	e.keep(ctx, t, p, out, &res)
 	return res
+}
+
+// stopping knows whether a process is being stopped. What an attempt does before its process and after it, such as
+// reading files, may wait for a disk or a network for ever. Once the attempt has been told to stop, that is abandoned
+// after the grace, as a process is that cannot be killed.
+type stopping struct {
+	ctx context.Context
+
+	mu   sync.Mutex
+	gone chan struct{} // closed when the process is gone or was given up; nil: none was started
+}
+
+// begin returns false if the attempt has been told to stop, before the process is started. The caller calls ended, once
+// or more often, when the process is gone or was given up.
+func (s *stopping) begin() (ended func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return nil, false
+	}
+	s.gone = make(chan struct{})
+	return sync.OnceFunc(func() { close(s.gone) }), true
+}
+
+// wait waits while a process is being stopped, which has a grace of its own.
+func (s *stopping) wait() {
+	s.mu.Lock()
+	gone := s.gone
+	s.mu.Unlock()
+	if gone != nil {
+		<-gone
+	}
 }
 
 // restKilled is what the log of an attempt says whose process has left others running.

@@ -103,7 +103,10 @@ func (e *Exec) keep(ctx context.Context, t core.Task, p *ExecPayload, out *captu
 		return
 	}
 	failure := res.Failure
-	files, problem := e.keepArtifacts(ctx, t, p)
+	files, odd, problem := e.keepArtifacts(ctx, t, p)
+	for _, one := range odd {
+		out.log.write(StreamPawl, []byte("\n[pawl: artifacts: "+one+"]\n"))
+	}
 	switch {
 	case problem == nil && failure == nil:
 		res.Output = WithField(res.Output, "artifacts", files)
@@ -114,21 +117,23 @@ func (e *Exec) keep(ctx context.Context, t core.Task, p *ExecPayload, out *captu
 	}
 }
 
-func (e *Exec) keepArtifacts(ctx context.Context, t core.Task, p *ExecPayload) ([]artifact.File, *policy.Failure) {
+func (e *Exec) keepArtifacts(
+	ctx context.Context, t core.Task, p *ExecPayload,
+) (files []artifact.File, odd []string, failure *policy.Failure) {
 	folder, failure := p.folder()
 	if failure != nil {
-		return nil, failure
+		return nil, nil, failure
 	}
 	if e.cfg.Artifacts == nil {
-		return nil, artifactFailure(policy.KindFailed, errNoArtifacts)
+		return nil, nil, artifactFailure(policy.KindFailed, errNoArtifacts)
 	}
-	files, err := e.cfg.Artifacts.Keep(ctx, folder, p.Artifacts, artifact.Attempt{
+	files, odd, err := e.cfg.Artifacts.Keep(ctx, folder, p.Artifacts, artifact.Attempt{
 		Run: t.Token.Run.String(), Step: t.StepName, Attempt: t.Token.Attempt,
 	})
 	if err != nil {
-		return nil, NotKept(ctx, err)
+		return nil, odd, NotKept(ctx, err)
 	}
-	return files, nil
+	return files, odd, nil
 }
 
 // NotKept returns the failure of an attempt whose artifacts could not be kept or taken.

@@ -137,10 +137,29 @@ func (r *resultFile) read() (map[string]any, error) {
 		const advice = "write large results to a file of your own and give its path"
 		return nil, fmt.Errorf("$PAWL_OUTPUT is larger than %d bytes; %s", resultsSize, advice)
 	}
-	// Before it is cut into names and values: a secret may have an equals sign.
-	values, own, err := parseResults(r.redactor.Bytes(data))
+	values, own, err := parseResults(redactResults(r.redactor, data))
 	r.ownFailure = own
 	return values, err
+}
+
+// redactResults takes secrets out of results. Lines are taken together, before they are cut into names and values: a
+// secret may have an equals sign or several lines. A line that is a JSON object stays one, also where a number of it is
+// a secret.
+func redactResults(r *secret.Redactor, data []byte) []byte {
+	if r == nil {
+		return data
+	}
+	var out, others []byte
+	for line := range bytes.Lines(data) {
+		object := bytes.TrimRight(line, "\r\n")
+		if !bytes.HasPrefix(object, []byte("{")) || !json.Valid(object) {
+			others = append(others, line...)
+			continue
+		}
+		out = append(append(out, r.Bytes(others)...), r.JSON(object)...)
+		out, others = append(out, line[len(object):]...), nil
+	}
+	return append(out, r.Bytes(others)...)
 }
 
 // parseResults reads lines name=value, name<<END … END for a text of several lines, and JSON objects. If a name is

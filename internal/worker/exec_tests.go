@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/artifact"
+	"github.com/pawl-dev/pawl/internal/regular"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -57,13 +58,16 @@ func (p *ExecPayload) tests() (*api.TestResults, error) {
 		return nil, err
 	}
 	defer root.Close()
-	paths, err := artifact.Find("tests", root, p.Tests, mostTestFiles)
+	found, err := artifact.Find("tests", root, p.Tests, mostTestFiles)
 	if err != nil {
 		return nil, err
 	}
 	results, left := &api.TestResults{}, int64(mostTestBytes)
-	for _, path := range paths {
-		file, err := root.Open(path)
+	for _, path := range found.Paths {
+		if _, err := root.Stat(path); err != nil && found.Links[path] {
+			continue // it leads nowhere
+		}
+		file, err := regular.OpenIn(root, path)
 		if err != nil {
 			return nil, fmt.Errorf("tests: %w", err)
 		}

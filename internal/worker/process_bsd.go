@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// prepare gives the command its own process group.
-func prepare(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+// prepare gives the command a session of its own, which has no terminal to ask at.
+func prepare(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
 // onlyZombies returns false, because it cannot be found out here. It is not needed either: the first process of these
 // systems waits for orphans.

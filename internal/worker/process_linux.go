@@ -10,9 +10,11 @@ import (
 	"syscall"
 )
 
-// prepare gives the command its own process group, and makes it die with the thread that starts it.
+// prepare gives the command a session of its own, and makes it die with the thread that starts it. The session has no
+// terminal: a program that asks there for a password fails at once. In the session of the terminal it would be stopped,
+// since it is in the background there.
 func prepare(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
 // outputPipe makes a pipe whose write end is for a process. os.Pipe prepares both ends for the Go runtime, which costs

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pawl-dev/pawl/internal/regular"
 	"github.com/pawl-dev/pawl/internal/worker"
 	"github.com/pawl-dev/pawl/policy"
 )
@@ -44,7 +45,7 @@ func (p *HTTPPayload) body(alive worker.Alive) (requestBody, *policy.Failure) {
 		contentType = "application/octet-stream"
 	}
 	open := func() (io.ReadCloser, error) {
-		f, err := os.Open(p.File)
+		f, err := regular.Open(p.File)
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/reach"
@@ -98,6 +99,9 @@ var (
 		"call that host by itself if it may have it")
 )
 
+// fileGrace is how long an attempt that was told to stop may wait for a file.
+const fileGrace = 5 * time.Second
+
 // NewHTTP returns an executor of http tasks.
 func NewHTTP(cfg HTTPConfig) *HTTP {
 	transport := cfg.Transport
@@ -141,6 +145,7 @@ func (h *HTTP) Execute(ctx context.Context, t *core.Task, alive worker.Alive) wo
 	if ctx.Err() != nil {
 		return worker.Result{Failure: worker.Stopped(ctx)}
 	}
+	worker.MayAbandon(ctx, &worker.Abandon{Grace: fileGrace}, nil) // a file that is sent or saved may not answer
 	secrets := h.secrets(t)
 	if err := p.fill(ctx, secrets); err != nil {
 		return worker.Result{Failure: worker.NoSecret(ctx, err)}

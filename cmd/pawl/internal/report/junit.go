@@ -90,11 +90,7 @@ func WriteJUnit(w io.Writer, r *api.Run, now api.Time) error {
 }
 
 func caseOf(r *api.Run, s *api.Step, now api.Time) testCase {
-	end := s.EndedAt
-	if end == 0 {
-		end = now
-	}
-	c := testCase{Class: r.Workflow, Name: s.Step, Time: seconds(end.Sub(s.ScheduledAt))}
+	c := testCase{Class: r.Workflow, Name: s.Step, Time: seconds(Worked(s, now))}
 	if s.ItemName != "" {
 		c.Name += " " + s.ItemName
 	}
@@ -108,6 +104,24 @@ func caseOf(r *api.Run, s *api.Step, now api.Time) testCase {
 		c.Skipped = &finding{Message: "it has not ended: " + string(s.Phase)}
 	}
 	return c
+}
+
+// Worked returns how long a step has worked: what its attempts took, without the time in which it waited for a worker,
+// a limit or its next attempt. A step without attempts, such as a sleep, has taken all of its time.
+func Worked(s *api.Step, now api.Time) (took time.Duration) {
+	until := func(end api.Time) api.Time {
+		if end == 0 {
+			return now
+		}
+		return end
+	}
+	if len(s.Attempts) == 0 {
+		return until(s.EndedAt).Sub(s.ScheduledAt)
+	}
+	for i := range s.Attempts {
+		took += until(s.Attempts[i].EndedAt).Sub(s.Attempts[i].StartedAt)
+	}
+	return took
 }
 
 // attemptsOf lists the attempts of a step with their failures.
