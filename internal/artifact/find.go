@@ -23,8 +23,8 @@ type Found struct {
 }
 
 // Find returns the files below a folder that patterns match; a folder means the files in it. A link that a pattern
-// names is followed, if it leads somewhere; one in a folder stays a link. Errors call the files by the word what. Errors
-// that a next attempt would have, too, are *Error.
+// names is followed, if it leads somewhere; one in a folder stays a link. Errors call the files by the word what.
+// Those that a next attempt would have, too, are *Error.
 func Find(what string, root *os.Root, patterns []string, most int) (*Found, error) {
 	found := &Found{Links: map[string]bool{}}
 	for _, pattern := range patterns {
