@@ -82,6 +82,10 @@ func subjectOf(info *workflowpb.WorkflowExecutionInfo) *visibility.Subject {
 	w := &visibility.Subject{
 		ID: info.Execution.WorkflowId, Run: info.Execution.RunId, Type: info.Type.GetName(), Queue: info.TaskQueue,
 		Status: info.Status, Start: info.StartTime.AsTime(), Execution: info.ExecutionTime.AsTime(),
+		Length: info.HistoryLength, Size: info.HistorySizeBytes,
+		Parent: info.ParentExecution.GetWorkflowId(), ParentRun: info.ParentExecution.GetRunId(),
+		Root: info.RootExecution.GetWorkflowId(), RootRun: info.RootExecution.GetRunId(),
+		Attributes: info.SearchAttributes.GetIndexedFields(),
 	}
 	if info.CloseTime != nil {
 		w.Close = info.CloseTime.AsTime()

@@ -2,8 +2,8 @@ package temporal
 
 import (
 	"context"
+	"maps"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
@@ -21,7 +21,7 @@ func (o operator) ListSearchAttributes(
 	context.Context, *operatorservice.ListSearchAttributesRequest,
 ) (*operatorservice.ListSearchAttributesResponse, error) {
 	return &operatorservice.ListSearchAttributesResponse{
-		SystemAttributes: visibility.System(), CustomAttributes: map[string]enumspb.IndexedValueType{},
+		SystemAttributes: visibility.System(), CustomAttributes: visibility.Custom(),
 	}, nil
 }
 
@@ -29,5 +29,7 @@ func (o operator) ListSearchAttributes(
 func (s *Frontend) GetSearchAttributes(
 	context.Context, *workflowservice.GetSearchAttributesRequest,
 ) (*workflowservice.GetSearchAttributesResponse, error) {
-	return &workflowservice.GetSearchAttributesResponse{Keys: visibility.System()}, nil
+	keys := visibility.System()
+	maps.Copy(keys, visibility.Custom())
+	return &workflowservice.GetSearchAttributesResponse{Keys: keys}, nil
 }

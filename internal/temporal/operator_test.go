@@ -2,10 +2,12 @@ package temporal
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
@@ -223,6 +225,48 @@ func TestRefusedStarts(t *testing.T) {
 		} {
 			if err := f.ask("StartWorkflowExecution", startOf(change)); status.Code(err) != codes.InvalidArgument {
 				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
+// TestSearchAttributes checks that workflows are found by their attributes, by what is joined with OR, and by what lists
+// of runs do not have.
+func TestSearchAttributes(t *testing.T) {
+	bubble(t, func(b *bed) {
+		for _, color := range []string{"red", "blue", "green"} {
+			q := startIn(Namespace, color)
+			q.SearchAttributes = &commonpb.SearchAttributes{IndexedFields: map[string]*commonpb.Payload{
+				"CustomKeywordField": {Data: []byte(`"` + color + `"`)},
+			}}
+			if _, err := b.server.StartWorkflowExecution(b.Context(), q); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for query, want := range map[string]string{
+			"CustomKeywordField = 'red'":                                      "red",
+			"CustomKeywordField IN ('red', 'blue') AND NOT WorkflowId='blue'": "red",
+			"CustomKeywordField STARTS_WITH 'gr' OR WorkflowId = 'blue'":      "blue green",
+			"(CustomKeywordField = 'red' OR CloseTime IS NOT NULL)":           "red",
+			"HistoryLength > 0 AND RootWorkflowId = 'green'":                  "green",
+		} {
+			out, err := b.server.ListWorkflowExecutions(b.Context(), &workflowservice.ListWorkflowExecutionsRequest{
+				Namespace: Namespace, Query: query,
+			})
+			if err != nil {
+				t.Errorf("%s: %v", query, err)
+				continue
+			}
+			var ids []string
+			for _, one := range out.Executions {
+				ids = append(ids, one.Execution.WorkflowId)
+			}
+			count, err := b.server.CountWorkflowExecutions(b.Context(), &workflowservice.CountWorkflowExecutionsRequest{
+				Namespace: Namespace, Query: query,
+			})
+			slices.Sort(ids)
+			if got := strings.Join(ids, " "); got != want || err != nil || count.Count != int64(len(ids)) {
+				t.Errorf("%s selects %s, want %s; %d are counted, %v", query, got, want, count.GetCount(), err)
 			}
 		}
 	})

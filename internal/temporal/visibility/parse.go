@@ -3,41 +3,28 @@ package visibility
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
-
-	enumspb "go.temporal.io/api/enums/v1"
 )
 
-// The fields that a condition may be about.
-const (
-	fieldID        = "WorkflowId"
-	fieldRun       = "RunId"
-	fieldType      = "WorkflowType"
-	fieldStatus    = "ExecutionStatus"
-	fieldStart     = "StartTime"
-	fieldExecution = "ExecutionTime"
-	fieldClose     = "CloseTime"
-	fieldQueue     = "TaskQueue"
-)
-
-var fields = []string{fieldID, fieldRun, fieldType, fieldStatus, fieldStart, fieldExecution, fieldClose, fieldQueue}
-
-// Filter selects workflows: those of which all its conditions hold.
+// Filter selects workflows.
 type Filter struct {
 	// Groups: the workflows are counted by their status.
-	Groups     bool
-	conditions []condition
+	Groups bool
+	root   *node // nil: all are selected
+}
+
+// node is a part of a query: a condition, or others that are joined.
+type node struct {
+	op   string // AND, OR, NOT; empty: a condition
+	kids []*node
+	condition
 }
 
 // condition compares a field with values. BETWEEN is two of them.
 type condition struct {
 	field  string
-	op     string // = != < <= > >= IN, NOT IN
-	texts  []string
-	times  []time.Time
-	status []enumspb.WorkflowExecutionStatus
+	op     string // = != < <= > >= IN, NOT IN, STARTS_WITH, NOT STARTS_WITH, IS NULL, IS NOT NULL
+	values []value
 }
 
 // mostQuery bounds the length of a query, in bytes.
@@ -54,19 +41,19 @@ func Parse(query string) (*Filter, error) {
 	}
 	p := &parser{words: words}
 	f := &Filter{}
-	for len(p.words) > 0 {
-		if p.word("GROUP") {
-			return f, p.group(f)
-		}
-		if err := p.condition(f); err != nil {
+	if len(p.words) > 0 && !p.is("GROUP") && !p.is("ORDER") {
+		if f.root, err = p.either(0); err != nil {
 			return nil, err
 		}
-		switch {
-		case len(p.words) == 0, p.is("GROUP"):
-		case p.word("AND") && len(p.words) > 0:
-		default:
-			return nil, unsupported(p.rest())
-		}
+	}
+	if err := p.order(); err != nil {
+		return nil, err
+	}
+	if p.word("GROUP") {
+		return f, p.group(f)
+	}
+	if len(p.words) > 0 {
+		return nil, unsupported(p.rest())
 	}
 	return f, nil
 }
@@ -179,106 +166,147 @@ func (p *parser) rest() string {
 	return strings.ToUpper(p.next().text)
 }
 
-// condition reads one condition.
-func (p *parser) condition(f *Filter) error {
-	if len(p.words) > 0 && !p.words[0].quoted {
-		switch strings.ToUpper(p.words[0].text) {
-		case "(", "NOT", "ORDER", "GROUP":
-			return unsupported(p.rest())
+// order reads an order, which is that of all lists: the newest first.
+func (p *parser) order() error {
+	if !p.word("ORDER") {
+		return nil
+	}
+	if !p.word("BY") || p.next().text != fieldStart || !p.word("DESC") {
+		return fmt.Errorf("invalid query: lists have one order, which is ORDER BY StartTime DESC")
+	}
+	return nil
+}
+
+// deepest bounds how deep parentheses may be.
+const deepest = 100
+
+// either reads what is joined by OR.
+func (p *parser) either(depth int) (*node, error) {
+	return p.joined("OR", func() (*node, error) { return p.all(depth) })
+}
+
+// all reads what is joined by AND.
+func (p *parser) all(depth int) (*node, error) {
+	return p.joined("AND", func() (*node, error) { return p.one(depth) })
+}
+
+func (p *parser) joined(op string, read func() (*node, error)) (*node, error) {
+	first, err := read()
+	if err != nil || !p.is(op) {
+		return first, err
+	}
+	out := &node{op: op, kids: []*node{first}}
+	for p.word(op) {
+		next, err := read()
+		if err != nil {
+			return nil, err
 		}
+		out.kids = append(out.kids, next)
+	}
+	return out, nil
+}
+
+// one reads a condition, or what is in parentheses or behind NOT.
+func (p *parser) one(depth int) (*node, error) {
+	if depth > deepest {
+		return nil, fmt.Errorf("invalid query: parentheses are %d deep at most", deepest)
+	}
+	switch {
+	case p.word("NOT"):
+		inner, err := p.one(depth + 1)
+		return &node{op: "NOT", kids: []*node{inner}}, err
+	case p.word("("):
+		inner, err := p.either(depth + 1)
+		if err == nil && !p.word(")") {
+			err = fmt.Errorf("invalid query: a parenthesis has no end")
+		}
+		return inner, err
+	default:
+		return p.condition()
+	}
+}
+
+// condition reads one condition.
+func (p *parser) condition() (*node, error) {
+	if len(p.words) == 0 {
+		return nil, fmt.Errorf("invalid query: a condition is missing at the end")
 	}
 	name := p.next()
-	if name.quoted || !slices.Contains(fields, name.text) {
-		return fmt.Errorf("invalid query: column name '%s' is not a valid search attribute", name.text)
+	if _, known := typeOf(name.text); name.quoted || !known {
+		return nil, fmt.Errorf("invalid query: column name '%s' is not a valid search attribute", name.text)
 	}
 	op := p.next()
-	switch word := strings.ToUpper(op.text); {
+	not := !op.quoted && strings.EqualFold(op.text, "NOT") && (p.is("IN") || p.is("STARTS_WITH"))
+	word := strings.ToUpper(op.text)
+	if not {
+		word = "NOT " + strings.ToUpper(p.next().text)
+	}
+	switch {
 	case op.quoted || word == "":
-		return fmt.Errorf("invalid query: the operator after '%s' is missing", name.text)
+		return nil, fmt.Errorf("invalid query: the operator after '%s' is missing", name.text)
 	case slices.Contains([]string{"=", "!=", "<", "<=", ">", ">="}, word):
-		return p.compare(f, name.text, word)
+		return p.compare(name.text, word)
 	case word == "BETWEEN":
-		if err := p.compare(f, name.text, ">="); err != nil {
-			return err
+		least, err := p.compare(name.text, ">=")
+		if err != nil {
+			return nil, err
 		}
 		if !p.word("AND") {
-			return fmt.Errorf("invalid query: BETWEEN needs two values with AND between them")
+			return nil, fmt.Errorf("invalid query: BETWEEN needs two values with AND between them")
 		}
-		return p.compare(f, name.text, "<=")
-	case word == "IN":
-		return p.list(f, name.text, "IN")
-	case word == "NOT" && p.word("IN"):
-		return p.list(f, name.text, "NOT IN")
+		most, err := p.compare(name.text, "<=")
+		return &node{op: "AND", kids: []*node{least, most}}, err
+	case word == "IN", word == "NOT IN":
+		return p.list(name.text, word)
+	case word == "STARTS_WITH", word == "NOT STARTS_WITH":
+		return p.compare(name.text, word)
+	case word == "IS":
+		word = "IS NULL"
+		if p.word("NOT") {
+			word = "IS NOT NULL"
+		}
+		if !p.word("NULL") {
+			return nil, fmt.Errorf("invalid query: IS is followed by NULL, or by NOT NULL")
+		}
+		return &node{condition: condition{field: name.text, op: word}}, nil
 	default:
-		return unsupported(op.text)
+		return nil, unsupported(op.text)
 	}
 }
 
 // compare reads the value of a comparison.
-func (p *parser) compare(f *Filter, field, op string) error {
+func (p *parser) compare(field, op string) (*node, error) {
 	c := condition{field: field, op: op}
+	kind, _ := typeOf(field)
 	ordered := op != "=" && op != "!="
-	if ordered && !isTime(field) {
-		return fmt.Errorf("invalid query: operator '%s' not supported for '%s'", op, field)
+	starts := strings.HasSuffix(op, "STARTS_WITH")
+	if starts && !isText(kind) || ordered && !starts && (isText(kind) || kind == aBool || kind == aStatus) {
+		return nil, fmt.Errorf("invalid query: operator '%s' not supported for '%s'", op, field)
 	}
-	if err := c.value(p.next()); err != nil {
-		return err
-	}
-	f.conditions = append(f.conditions, c)
-	return nil
+	v, err := readValue(field, kind, p.next())
+	c.values = []value{v}
+	return &node{condition: c}, err
 }
 
 // list reads the values in parentheses.
-func (p *parser) list(f *Filter, field, op string) error {
+func (p *parser) list(field, op string) (*node, error) {
 	c := condition{field: field, op: op}
+	kind, _ := typeOf(field)
 	if !p.word("(") {
-		return fmt.Errorf("invalid query: IN needs values in parentheses")
+		return nil, fmt.Errorf("invalid query: IN needs values in parentheses")
 	}
 	for {
-		if err := c.value(p.next()); err != nil {
-			return err
+		v, err := readValue(field, kind, p.next())
+		if err != nil {
+			return nil, err
 		}
+		c.values = append(c.values, v)
 		switch {
 		case p.word(","):
 		case p.word(")"):
-			f.conditions = append(f.conditions, c)
-			return nil
+			return &node{condition: c}, nil
 		default:
-			return fmt.Errorf("invalid query: the values of IN have no end")
+			return nil, fmt.Errorf("invalid query: the values of IN have no end")
 		}
 	}
-}
-
-func isTime(field string) bool {
-	return field == fieldStart || field == fieldExecution || field == fieldClose
-}
-
-// value adds a value of the field's type.
-func (c *condition) value(w token) error {
-	number, err := strconv.ParseInt(w.text, 10, 64)
-	if !w.quoted && err != nil {
-		return fmt.Errorf("invalid query: '%s' is not a value for '%s': write texts in quotes", w.text, c.field)
-	}
-	switch {
-	case isTime(c.field):
-		at := time.Unix(0, number)
-		if err != nil {
-			if at, err = time.Parse(time.RFC3339Nano, w.text); err != nil {
-				return fmt.Errorf("invalid query: '%s' is not an instant such as 2026-05-17T10:00:00Z", w.text)
-			}
-		}
-		c.times = append(c.times, at)
-	case c.field == fieldStatus:
-		status := enumspb.WorkflowExecutionStatus(number)
-		if err != nil {
-			status, err = enumspb.WorkflowExecutionStatusFromString(w.text)
-		}
-		if _, known := enumspb.WorkflowExecutionStatus_name[int32(status)]; err != nil || !known || status == 0 {
-			return fmt.Errorf("invalid query: invalid ExecutionStatus value '%s'", w.text)
-		}
-		c.status = append(c.status, status)
-	default:
-		c.texts = append(c.texts, w.text)
-	}
-	return nil
 }

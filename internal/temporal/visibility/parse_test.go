@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -12,7 +13,12 @@ import (
 
 var subjects = []Subject{
 	{
-		ID: "a", Run: "1", Type: "Work", Queue: "desk", Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+		ID: "a", Run: "1", Type: "Work", Queue: "desk", Length: 7, Parent: "top", Attributes: map[string]*commonpb.Payload{
+			"CustomKeywordField": {Data: []byte(`"red"`)}, "CustomIntField": {Data: []byte("12")},
+			"CustomDoubleField": {Data: []byte("1.5")}, "CustomBoolField": {Data: []byte("true")},
+			"CustomDatetimeField":    {Data: []byte(`"2026-05-17T10:00:00Z"`)},
+			"CustomKeywordListField": {Data: []byte(`["x","y"]`)},
+		}, Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 		Start: time.Unix(1_000_000_000, 0), Execution: time.Unix(1_000_000_060, 0),
 	},
 	{
@@ -40,9 +46,41 @@ func TestSelects(t *testing.T) {
 		"StartTime < 1050000000000000000":     "1",
 		"StartTime >= '2004-01-01T00:00:00Z'": "2",
 		"StartTime BETWEEN '2001-01-01T00:00:00Z' AND '2002-01-01T00:00:00Z' AND RunId = '1'": "1",
-		"ExecutionTime > StartTime":           "invalid",
-		"CloseTime <= '2030-01-01T00:00:00Z'": "2",
-		"CloseTime != '2030-01-01T00:00:00Z'": "2",
+		"ExecutionTime > StartTime":                              "invalid",
+		"CloseTime <= '2030-01-01T00:00:00Z'":                    "2",
+		"CloseTime != '2030-01-01T00:00:00Z'":                    "2",
+		"WorkflowId = 'a' OR RunId = '2'":                        "1 2",
+		"NOT WorkflowId = 'a'":                                   "2",
+		"NOT (WorkflowId = 'a' OR RunId = '2')":                  "",
+		"WorkflowType = 'Work' AND (RunId = '1' OR RunId = '3')": "1",
+		"RunId = '1' OR RunId = '2' AND WorkflowId = 'a'":        "1",
+		"(RunId = '1' OR RunId = '2') AND TaskQueue = 'other'":   "2",
+		"WorkflowId STARTS_WITH 'it'":                            "2",
+		"WorkflowId NOT STARTS_WITH 'it'":                        "1",
+		"CloseTime IS NULL":                                      "1",
+		"CloseTime IS NOT NULL":                                  "2",
+		"ParentWorkflowId IS NULL":                               "2",
+		"ParentWorkflowId = 'top'":                               "1",
+		"ExecutionDuration > '1m30s'":                            "2",
+		"ExecutionDuration < 100000000001":                       "2",
+		"HistoryLength >= 7":                                     "1",
+		"CustomKeywordField = 'red'":                             "1",
+		"CustomKeywordField != 'red'":                            "",
+		"CustomIntField BETWEEN 10 AND 12":                       "1",
+		"CustomIntField > 12":                                    "",
+		"CustomDoubleField < 1.6":                                "1",
+		"CustomBoolField = true":                                 "1",
+		"CustomDatetimeField > '2026-05-17T09:00:00Z'":           "1",
+		"CustomKeywordListField = 'y'":                           "1",
+		"CustomKeywordListField NOT IN ('x', 'z')":               "",
+		"WorkflowType = 'Work' ORDER BY StartTime DESC":          "1 2",
+		"ORDER BY StartTime DESC":                                "1 2",
+		"ORDER BY CloseTime DESC":                                "invalid",
+		"Unknown = 'x'":                                          "invalid",
+		"(RunId = '1'":                                           "invalid",
+		"CustomIntField = 'red'":                                 "invalid",
+		"CustomIntField STARTS_WITH '1'":                         "invalid",
+		"WorkflowId IS 'a'":                                      "invalid",
 	} {
 		got := "invalid"
 		if f, err := Parse(query); err == nil {
@@ -65,7 +103,7 @@ func TestSelects(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, query := range []string{
 		"WorkflowId = 'a' AND StartTime > '2001-01-01T00:00:00Z'", "ExecutionStatus NOT IN (1, \"Failed\")",
-		"CloseTime BETWEEN 1 AND 2", "(", "`", "WorkflowId = 'a' AND", "IN IN IN", "RunId != '\\'",
+		"CloseTime BETWEEN 1 AND 2", "(", "NOT (TaskQueue = 'desk' OR RunId = '1') AND CloseTime IS NULL", "`", "WorkflowId = 'a' AND", "IN IN IN", "RunId != '\\'",
 	} {
 		f.Add(query)
 	}

@@ -2,8 +2,10 @@ package visibility
 
 import (
 	"slices"
+	"strings"
 	"time"
 
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -13,9 +15,12 @@ import (
 
 // Subject is a workflow as conditions see it.
 type Subject struct {
-	ID, Run, Type, Queue    string
-	Status                  enumspb.WorkflowExecutionStatus
-	Start, Execution, Close time.Time // Close is zero while it is open
+	ID, Run, Type, Queue             string
+	Status                           enumspb.WorkflowExecutionStatus
+	Start, Execution, Close          time.Time // Close is zero while it is open
+	Length, Size                     int64
+	Parent, ParentRun, Root, RootRun string
+	Attributes                       map[string]*commonpb.Payload
 }
 
 // StatusOf returns the status of a run in a phase.
@@ -38,71 +43,152 @@ func StatusOf(phase core.RunPhase) enumspb.WorkflowExecutionStatus {
 	}
 }
 
-// byRow reports whether a condition can be decided by what lists of runs have.
-func (c *condition) byRow() bool { return c.field != fieldQueue && c.field != fieldExecution }
+// byRow reports whether a field is among those that lists of runs have.
+func byRow(field string) bool {
+	switch field {
+	case fieldID, fieldRun, fieldType, fieldStatus, fieldStart, fieldClose:
+		return true
+	default:
+		return false
+	}
+}
 
 // Needs reports whether some conditions are about what lists of runs do not have.
-func (f *Filter) Needs() bool {
-	return slices.ContainsFunc(f.conditions, func(c condition) bool { return !c.byRow() })
+func (f *Filter) Needs() bool { return f.root != nil && f.root.needs() }
+
+func (n *node) needs() bool {
+	return n.op == "" && !byRow(n.field) || slices.ContainsFunc(n.kids, (*node).needs)
 }
 
 // Row reports whether a workflow may be selected by what lists of runs have of it.
-func (f *Filter) Row(w *Subject) bool { return f.all(w, false) }
+func (f *Filter) Row(w *Subject) bool {
+	if f.root == nil {
+		return true
+	}
+	_, may := f.root.holds(w, false)
+	return may
+}
 
 // Selects reports whether a workflow is selected.
-func (f *Filter) Selects(w *Subject) bool { return f.all(w, true) }
+func (f *Filter) Selects(w *Subject) bool {
+	if f.root == nil {
+		return true
+	}
+	is, _ := f.root.holds(w, true)
+	return is
+}
 
-func (f *Filter) all(w *Subject, whole bool) bool {
-	for i := range f.conditions {
-		if c := &f.conditions[i]; (whole || c.byRow()) && !c.holds(w) {
-			return false
+// holds reports whether a part of a query holds for a workflow, and whether it may: both are the same where whole says
+// that all of the workflow is known.
+func (n *node) holds(w *Subject, all bool) (is, may bool) {
+	switch n.op {
+	case "NOT":
+		is, may = n.kids[0].holds(w, all)
+		return !may, !is
+	case "AND", "OR":
+		is, may = n.op == "AND", n.op == "AND"
+		for _, kid := range n.kids {
+			kidIs, kidMay := kid.holds(w, all)
+			if n.op == "AND" {
+				is, may = is && kidIs, may && kidMay
+			} else {
+				is, may = is || kidIs, may || kidMay
+			}
 		}
+		return is, may
 	}
-	return true
+	if !all && !byRow(n.field) {
+		return false, true
+	}
+	is = n.condition.holds(w.values(n.field))
+	return is, is
 }
 
-func (c *condition) holds(w *Subject) bool {
-	among := false
-	switch c.field {
-	case fieldID:
-		among = slices.Contains(c.texts, w.ID)
-	case fieldRun:
-		among = slices.Contains(c.texts, w.Run)
-	case fieldType:
-		among = slices.Contains(c.texts, w.Type)
-	case fieldQueue:
-		among = slices.Contains(c.texts, w.Queue)
-	case fieldStatus:
-		among = slices.Contains(c.status, w.Status)
-	case fieldStart:
-		return c.compare(w.Start)
-	case fieldExecution:
-		return c.compare(w.Execution)
-	case fieldClose:
-		return !w.Close.IsZero() && c.compare(w.Close)
+// holds reports whether a condition holds for the values of its field: for one of them, or for none where it says so.
+func (c *condition) holds(have []value) bool {
+	some := func(fn func(value) bool) bool { return slices.ContainsFunc(have, fn) }
+	among := func(v value) bool {
+		return slices.ContainsFunc(c.values, func(w value) bool { return v.compare(w) == 0 })
 	}
-	return among == (c.op == "=" || c.op == "IN")
-}
-
-// compare compares an instant.
-func (c *condition) compare(at time.Time) bool {
-	first := at.Compare(c.times[0])
+	first := func(holds func(order int) bool) bool {
+		return some(func(v value) bool { return holds(v.compare(c.values[0])) })
+	}
+	starts := func(v value) bool { return strings.HasPrefix(v.text, c.values[0].text) }
 	switch c.op {
-	case "=":
-		return first == 0
-	case "!=":
-		return first != 0
+	case "=", "IN":
+		return some(among)
+	case "!=", "NOT IN":
+		return len(have) > 0 && !some(among)
+	case "STARTS_WITH":
+		return some(starts)
+	case "NOT STARTS_WITH":
+		return len(have) > 0 && !some(starts)
 	case "<":
-		return first < 0
+		return first(func(order int) bool { return order < 0 })
 	case "<=":
-		return first <= 0
+		return first(func(order int) bool { return order <= 0 })
 	case ">":
-		return first > 0
+		return first(func(order int) bool { return order > 0 })
 	case ">=":
-		return first >= 0
+		return first(func(order int) bool { return order >= 0 })
+	case "IS NULL":
+		return len(have) == 0
+	default: // IS NOT NULL
+		return len(have) > 0
+	}
+}
+
+// values returns the values of a field of a workflow.
+func (w *Subject) values(field string) []value {
+	text := func(s string) []value {
+		if s == "" {
+			return nil
+		}
+		return []value{{text: s}}
+	}
+	at := func(t time.Time) []value {
+		if t.IsZero() {
+			return nil
+		}
+		return []value{whole(t.UnixNano())}
+	}
+	switch field {
+	case fieldID:
+		return text(w.ID)
+	case fieldRun:
+		return text(w.Run)
+	case fieldType:
+		return text(w.Type)
+	case fieldQueue:
+		return text(w.Queue)
+	case fieldStatus:
+		return []value{whole(int64(w.Status))}
+	case fieldStart:
+		return at(w.Start)
+	case fieldExecution:
+		return at(w.Execution)
+	case fieldClose:
+		return at(w.Close)
+	case fieldDuration:
+		if w.Close.IsZero() {
+			return nil
+		}
+		return []value{whole(int64(w.Close.Sub(w.Execution)))}
+	case fieldLength:
+		return []value{whole(w.Length)}
+	case fieldSize:
+		return []value{whole(w.Size)}
+	case fieldParent:
+		return text(w.Parent)
+	case fieldParentRun:
+		return text(w.ParentRun)
+	case fieldRoot:
+		return text(w.Root)
+	case fieldRootRun:
+		return text(w.RootRun)
 	default:
-		among := slices.ContainsFunc(c.times, at.Equal)
-		return among == (c.op == "IN")
+		kind, _ := typeOf(field)
+		return stored(kind, w.Attributes[field].GetData())
 	}
 }
 
@@ -116,58 +202,74 @@ var closed = []core.RunPhase{
 // Query returns a query for runs that finds all those that the filter may select, and as few others as it can tell.
 func (f *Filter) Query() journal.Query {
 	var q journal.Query
-	for i := range f.conditions {
-		c := &f.conditions[i]
+	for _, c := range f.needed() {
 		switch {
 		case c.field == fieldID && c.op == "=":
-			q.WorkflowID = c.texts[0]
+			q.WorkflowID = c.values[0].text
 		case c.field == fieldType && c.op == "=":
-			q.Workflow = c.texts[0]
+			q.Workflow = c.values[0].text
 		case c.field == fieldStatus && q.Phases == nil:
 			for _, phase := range slices.Concat(open, closed) {
-				if c.holds(&Subject{Status: StatusOf(phase)}) {
+				if c.holds((&Subject{Status: StatusOf(phase)}).values(fieldStatus)) {
 					q.Phases = append(q.Phases, phase)
 				}
 			}
 		case c.field == fieldStart && (c.op == ">" || c.op == ">="):
-			q.CreatedFrom = max(q.CreatedFrom, policy.At(c.times[0]))
+			q.CreatedFrom = max(q.CreatedFrom, policy.At(time.Unix(0, c.values[0].exact)))
 		}
 	}
 	return q
 }
 
-func (f *Filter) add(c condition) { f.conditions = append(f.conditions, c) }
+// needed returns the conditions that hold for each workflow which is selected.
+func (f *Filter) needed() (out []*condition) {
+	var add func(n *node)
+	add = func(n *node) {
+		switch n.op {
+		case "":
+			out = append(out, &n.condition)
+		case "AND":
+			for _, kid := range n.kids {
+				add(kid)
+			}
+		}
+	}
+	if f.root != nil {
+		add(f.root)
+	}
+	return out
+}
+
+func (f *Filter) add(field, op string, values ...value) {
+	one := &node{condition: condition{field: field, op: op, values: values}}
+	if f.root == nil {
+		f.root = &node{op: "AND"}
+	}
+	f.root.kids = append(f.root.kids, one)
+}
 
 // HasID adds the condition that a workflow has an id.
-func (f *Filter) HasID(id string) { f.add(condition{field: fieldID, op: "=", texts: []string{id}}) }
+func (f *Filter) HasID(id string) { f.add(fieldID, "=", value{text: id}) }
 
 // HasType adds the condition that a workflow is of a type.
-func (f *Filter) HasType(name string) {
-	f.add(condition{field: fieldType, op: "=", texts: []string{name}})
-}
+func (f *Filter) HasType(name string) { f.add(fieldType, "=", value{text: name}) }
 
 // HasStatus adds the condition that a workflow has a status.
 func (f *Filter) HasStatus(status enumspb.WorkflowExecutionStatus) {
-	f.add(condition{field: fieldStatus, op: "=", status: []enumspb.WorkflowExecutionStatus{status}})
+	f.add(fieldStatus, "=", whole(int64(status)))
 }
 
 // IsClosed adds the condition that a workflow has ended, or that it has not.
 func (f *Filter) IsClosed(closed bool) {
-	c := condition{field: fieldStatus, op: "=", status: []enumspb.WorkflowExecutionStatus{
-		enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
-	}}
+	op := "="
 	if closed {
-		c.op = "!="
+		op = "!="
 	}
-	f.add(c)
+	f.add(fieldStatus, op, whole(int64(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)))
 }
 
 // StartedFrom adds the condition that a workflow was started at an instant or later.
-func (f *Filter) StartedFrom(at time.Time) {
-	f.add(condition{field: fieldStart, op: ">=", times: []time.Time{at}})
-}
+func (f *Filter) StartedFrom(at time.Time) { f.add(fieldStart, ">=", whole(at.UnixNano())) }
 
 // StartedUntil adds the condition that a workflow was started until an instant.
-func (f *Filter) StartedUntil(at time.Time) {
-	f.add(condition{field: fieldStart, op: "<=", times: []time.Time{at}})
-}
+func (f *Filter) StartedUntil(at time.Time) { f.add(fieldStart, "<=", whole(at.UnixNano())) }
