@@ -3,6 +3,7 @@ package flow
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -119,6 +120,7 @@ func (d *definition) asMachine() *core.Definition {
 		Dependents: d.dependents, CountItems: d.countItems, ItemNames: d.itemNames, CheckInput: d.doc.CheckInput,
 	}
 	def.Queues, def.Services = d.doc.limits()
+	def.GraceOf = d.graceOf
 	for i := range d.plans {
 		def.Specs[i] = d.plans[i].spec
 	}
@@ -190,6 +192,26 @@ func (p *plan) tolerant(s *core.Step) bool {
 		}
 	}
 	return false
+}
+
+// defaultGrace is how long the work of an exec step has to end after it was told to, where the flow does not say.
+const defaultGrace = 5 * time.Second
+
+// graceOf returns how long the work of a step has to end after it was told to, before it is killed.
+func (d *definition) graceOf(s *core.Step) time.Duration {
+	def, known := d.ordinal(s)
+	if !known {
+		return 0
+	}
+	a, isExec := d.plans[def].step.Action.(*Exec)
+	switch {
+	case !isExec:
+		return 0
+	case a.Grace == nil:
+		return defaultGrace
+	default:
+		return *a.Grace
+	}
 }
 
 // endingOf names how a step ended that did not succeed.

@@ -70,7 +70,7 @@ steps:
     timeout: {scheduleToClose: 1h}
 `,
 		does: []answer{{saidAt, "lookup attempt 4 of 10 is held by service maps"}, {headAt, "Held"}},
-		ends: []answer{{firstEnd, "lookup last attempt (10)"}, {endsAt, "scheduleToClose 1h"}},
+		ends: []answer{{firstEnd, "scheduleToClose 1h"}, {endsAt, "lookup last attempt (10) at the soonest"}},
 		why:  []answer{{saidAt, "its last attempts have failed, and a probe goes first"}, {saidAt, "no route to maps"}},
 		next: []answer{{saidAt, "it starts in 5m20s"}, {thenAt, "If its attempts fail, lookup gives up in "}},
 	},
@@ -134,7 +134,7 @@ steps:
 		name: "parent",
 		flow: "steps:\n  - {name: sub, flow: {name: event}}\n  - {name: after, needs: [sub], noop: {}}\n",
 		does: []answer{{saidAt, "sub waits for its child run "}, {headAt, "Waiting"}},
-		ends: []answer{{endsAt, "No limit is set."}},
+		ends: []answer{{endsAt, "event: wait 1h"}},
 		why:  []answer{{stepAt, "ask waits for the event approved"}},
 		next: []answer{{thenAt, "after."}, {stepAt, "Its child run"}},
 	},

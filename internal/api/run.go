@@ -79,8 +79,13 @@ type RunSummary struct {
 
 	Retrying bool `json:"retrying,omitempty"` // a step backs off or is tried again; only in a list
 	// Resting: no process carries the run on, so its steps do not start, and its limits do not fire until one does.
-	Resting  bool `json:"resting,omitempty"`
-	Stopping bool `json:"stopping,omitempty"` // work of it was told to stop and is not gone; hooks wait for that
+	Resting  bool    `json:"resting,omitempty"`
+	Stopping bool    `json:"stopping,omitempty"` // work of it was told to stop and is not gone; hooks wait for that
+	Says     *Saying `json:"says,omitempty"`     // its doings and why, or its end
+	Then     *Saying `json:"then,omitempty"`     // its future if it goes on like this
+	Ends     []End   `json:"ends,omitempty"`     // everything that can end it, the first one first; a list has a few
+	// Unfinished: it has ended, and what it does at a bad end did not succeed: what that undoes is not undone.
+	Unfinished bool `json:"unfinished,omitempty"`
 	// ExpectedEnd is set in a list for open runs that will miss their deadlines: the expected end at the pace of their
 	// workflow, or when the run next does something on its own, whichever is later.
 	ExpectedEnd Time `json:"expectedEnd,omitzero"`
@@ -123,9 +128,6 @@ type Run struct {
 	Why             string `json:"why,omitempty"`         // why it ended as it did
 	// ClockStoppedAt: it is paused, and its own deadlines have been stopped since then.
 	ClockStoppedAt Time            `json:"clockStoppedAt,omitzero"`
-	Says           *Saying         `json:"says,omitempty"`   // its doings and why, or its end
-	Then           *Saying         `json:"then,omitempty"`   // its future if it goes on like this
-	Ends           []End           `json:"ends,omitempty"`   // everything that can end it, the first one first
 	Bounds         []Bound         `json:"bounds,omitempty"` // the instants of its own limits
 	Failure        *policy.Failure `json:"failure,omitempty"`
 	Retryable      bool            `json:"retryable,omitempty"` // it has ended, and a retry would be accepted

@@ -120,6 +120,8 @@ type End struct {
 	Left     Duration `json:"left,omitzero"`      // the remaining time of a limit whose clock is stopped
 	Origin   string   `json:"origin,omitempty"`   // where it was set: order.yaml:12:5
 	Renewed  bool     `json:"renewed,omitempty"`  // each sign of life moves it
+	Soonest  bool     `json:"soonest,omitempty"`  // other runs share a limit, so it may come later
+	Child    string   `json:"child,omitempty"`    // the child run that it ends first
 	Text     string   `json:"text"`               // its words: scheduleToClose 30m
 }
 

@@ -117,6 +117,7 @@ type Ahead struct {
 	Attempt  int       `json:"attempt,omitempty"`  // the last one before that
 	Reason   string    `json:"reason,omitempty"`   // why no other attempt follows
 	Limit    string    `json:"limit,omitempty"`    // the limit that ends it, or leaves no time
+	Soonest  bool      `json:"soonest,omitempty"`  // other runs share a limit, so attempts may begin later
 }
 
 // Planned is an attempt that has not begun.

@@ -73,13 +73,14 @@ func Apply(r *Run, at Time, rec Record) {
 	case BodyWaits, BodyAnswered, StepChildBegan, EndsOrdered:
 		r.applyBody(rec)
 	case Operated:
-		r.applyOperated(rec)
+		r.applyOperated(at, rec)
 	default:
 		r.applyStep(at, rec)
 	}
 }
 
-func (r *Run) applyOperated(rec Operated) {
+func (r *Run) applyOperated(at Time, rec Operated) {
+	r.Asked = append(r.Asked, Asked{At: at, Op: rec.Op, Step: rec.Step, Actor: rec.Actor, Reason: rec.Reason})
 	if rec.Op != OpCancelGracefully && rec.Op != OpCancel {
 		return
 	}
@@ -333,6 +334,7 @@ func (s *Step) beat(rec AttemptBeat) {
 // step.
 func (s *Step) endAttempt(at Time, rec AttemptEnded) {
 	s.release()
+	s.Past.note(s, at, rec)
 	s.Failure, s.Stopping = rec.Failure, rec.Stopping
 	if rec.Details != nil {
 		s.Details = rec.Details
@@ -383,6 +385,7 @@ func (s *Step) reset(at Time, rec StepReset) {
 	}
 	s.Phase, s.Reason, s.EndedAt, s.extendedLimits, s.Rank = StepSuspended, policy.ReasonNone, 0, 0, 0
 	s.Output, s.Failure, s.Restarted, s.CancelAsked = nil, nil, true, false
+	s.Past = Past{Before: s.Attempt}
 	if s.Spec.Kind == KindSleep {
 		s.ScheduledAt = at // the record of the sleep's end says how long the sleep is
 	}

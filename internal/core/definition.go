@@ -88,6 +88,10 @@ type Definition struct {
 	// called only for display. Nil: not known.
 	ItemNames func(r *Run, s *Step) []string
 
+	// GraceOf returns how long the work of a step has to end after it was told to, before it is killed; zero: not
+	// known. It is called only for display. Nil: not known.
+	GraceOf func(s *Step) time.Duration
+
 	// ChildID returns the workflow id of the run of a child step, which lives where that says; nil: it has none.
 	ChildID func(s *Step) string
 

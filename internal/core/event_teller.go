@@ -43,6 +43,10 @@ func (t *Teller) ItemName(id StepID) string {
 	return known.names[s.Item]
 }
 
+// ItemName returns the name of the item that a step of a run is, empty if it has none. It asks the definition each
+// time.
+func ItemName(r *Run, id StepID) string { return (&Teller{run: r}).ItemName(id) }
+
 // NewTeller returns a teller for a run of which nothing is known yet. Without its definition the steps of a flow have
 // no names.
 func NewTeller(id RunID, def *Definition) *Teller {

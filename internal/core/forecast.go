@@ -77,6 +77,62 @@ type onlooker struct{ Decider }
 
 func (onlooker) Decide(*Run, []StepID, Time) []Command { return nil }
 
+// Asked is an operation on a run or a step of it. The run keeps them because sentences name who acted, and why.
+type Asked struct {
+	At     Time
+	Op     Op
+	Step   StepID // NoStep: the run
+	Actor  string
+	Reason string
+}
+
+// Past is how the attempts of a step went since it began, or since an operator put it back to work. No decision
+// follows from it.
+type Past struct {
+	Before int           // the number of the last attempt before an operator put it back to work
+	Ended  int           // attempts that had a start and an end
+	Took   time.Duration // how long these took together
+	Failed int           // the last ones in a row that ended with an error or a timeout, as breakers count
+	Alike  int           // the last ones that failed as the last one did
+	Note   string        // the fault of the retry condition after the last one
+}
+
+// note takes in the end of an attempt of s, whose state is still that before its end.
+func (p *Past) note(s *Step, at Time, rec AttemptEnded) {
+	p.Note = rec.Note
+	if s.Started != 0 {
+		p.Ended, p.Took = p.Ended+1, p.Took+at.Sub(s.Started)
+	}
+	switch {
+	case rec.Failure == nil:
+		p.Alike = 0
+	case p.Alike > 0 && alike(s.Failure, rec.Failure):
+		p.Alike++
+	default:
+		p.Alike = 1
+	}
+	switch f := rec.Failure; {
+	case f == nil || f.Kind == policy.KindFailed:
+		p.Failed = 0
+	case f.Kind == policy.KindError || f.Kind == policy.KindTimeout:
+		p.Failed++
+	default:
+	}
+}
+
+// alike reports whether two failures read the same.
+func alike(a, b *policy.Failure) bool {
+	return a != nil && b != nil && a.Kind == b.Kind && a.Type == b.Type && a.Limit == b.Limit && a.Message == b.Message
+}
+
+// usual returns how long an attempt took; zero: none has ended.
+func (p *Past) usual() time.Duration {
+	if p.Ended == 0 {
+		return 0
+	}
+	return p.Took / time.Duration(p.Ended)
+}
+
 // Ahead is what comes of a step if its attempts fail.
 type Ahead struct {
 	Attempts []Planned
@@ -84,6 +140,11 @@ type Ahead struct {
 	Attempt  int  // the last one before that
 	Reason   policy.Reason
 	Limit    policy.LimitKind // the limit that expires then, or leaves no time for another attempt
+	// Soonest: other runs share a limit of its queue or service, so an attempt may begin later than that.
+	Soonest bool
+	// Holds is the instant at which the forecast has failed if nothing has happened: the attempt that runs takes longer
+	// than the earlier ones did, or the hold goes on. Zero: it does not depend on that.
+	Holds Time
 }
 
 // Planned is an attempt that has not begun.
@@ -95,23 +156,36 @@ type Planned struct {
 // maxAhead is how many attempts a look ahead counts. It does not say when a step gives up that may be tried more often.
 const maxAhead = 200
 
-// LookAhead says what comes of a task step if nobody acts on it, each attempt runs for took, gives its signs of life,
-// and fails. Delays and deadlines are those that will be. most is how many attempts are listed. When an attempt begins
-// that waits for a worker is not known; of one that is held it is the instant until which it is held.
-func LookAhead(r *Run, s *Step, took time.Duration, most int, now Time) Ahead {
-	if s.Spec.Kind != KindTask || s.Phase.Closed() || r.PausedAt != 0 {
+// LookAhead says what comes of a task step if nobody acts on it, each attempt takes as long as the earlier ones did,
+// gives its signs of life, and fails. Delays and deadlines are those that will be. It depends on the state alone, not
+// on the present instant. most is how many attempts are listed. When an attempt begins that waits for a worker is not
+// known; of one that is held it is the instant until which it is held.
+func LookAhead(r *Run, s *Step, most int) Ahead {
+	if s.Spec.Kind != KindTask || s.Phase.Closed() || r.PausedAt != 0 || s.Phase == StepBackingOff && s.Stopping {
 		return Ahead{}
 	}
 	next := *s
-	l := lookout{Run: r, step: &next, took: took, most: most, now: max(now, r.last)}
-	if s.Phase == StepScheduled {
-		next.ReadyAt = s.HeldNow().Until
-		if next.ReadyAt == 0 {
+	l := lookout{Run: r, step: &next, took: s.Past.usual(), most: most, now: r.last, shares: sharesOf(r, s)}
+	l.out.Soonest = len(l.shares) > 0 || s.Spec.Share != nil // those of an engine are not known here
+	switch s.Phase {
+	case StepScheduled:
+		held := s.HeldNow()
+		if held.Until == 0 {
 			return Ahead{}
 		}
+		l.next, l.out.Holds, l.out.Soonest = held.Until, held.Until, true
+	case StepRunning:
+		l.out.Holds = next.Started.Add(l.took)
+	default:
+		l.out.Holds = s.NextAt
 	}
 	for next.Attempt < s.Attempt+maxAhead && l.out.At == 0 {
 		l.advance()
+	}
+	switch l.out.Reason {
+	case policy.ReasonTimeoutNotRetryable: // a limit ends it, however late its attempts begin
+		l.out.Soonest = false
+	default:
 	}
 	return l.out
 }
@@ -119,11 +193,13 @@ func LookAhead(r *Run, s *Step, took time.Duration, most int, now Time) Ahead {
 // lookout plays one step on.
 type lookout struct {
 	*Run
-	step *Step
-	took time.Duration
-	most int
-	now  Time
-	out  Ahead
+	step   *Step
+	took   time.Duration
+	most   int
+	now    Time
+	next   Time // the earliest start of the attempt that waits, by the limits that it shares
+	shares []*share
+	out    Ahead
 }
 
 // advance does what the step does next.
@@ -136,13 +212,19 @@ func (l *lookout) advance() {
 			l.now = at
 		}
 	case StepScheduled:
-		at := max(s.ReadyAt, l.now)
+		at := max(s.ReadyAt, l.now, l.next)
+		for _, share := range l.shares {
+			at = share.after(at, s.Attempt > 1)
+		}
 		if l.expires(at) {
 			return
 		}
 		m := machine{r: l.Run, now: at}
 		s.start(at, AttemptStarted{Deadline: m.firstDeadline(s)})
-		l.now = at
+		l.now, l.next = at, 0
+		for _, share := range l.shares {
+			share.started(at, s.Attempt > 1)
+		}
 		if len(l.out.Attempts) < l.most {
 			l.out.Attempts = append(l.out.Attempts, Planned{s.Attempt, at, at.Add(l.took)})
 		}
@@ -151,11 +233,15 @@ func (l *lookout) advance() {
 	}
 }
 
-// expires ends the step if a limit of it or of its run expires until an instant.
+// expires ends the attempt that waits, or the step, if a limit of it or of its run expires until an instant.
 func (l *lookout) expires(until Time) bool {
 	d := l.ends()
 	if d.at == 0 || d.at > until {
 		return false
+	}
+	if d.limit.PerAttempt() {
+		l.judge(d.at, &policy.Failure{Kind: policy.KindTimeout, Limit: d.limit})
+		return true
 	}
 	l.end(d.at, policy.ReasonTimeoutNotRetryable, d.limit)
 	return true
@@ -190,6 +276,15 @@ func (l *lookout) fail() {
 	if n := len(l.out.Attempts); n > 0 && l.out.Attempts[n-1].Attempt == s.Attempt {
 		l.out.Attempts[n-1].To = at
 	}
+	for _, share := range l.shares {
+		share.failed(at)
+	}
+	l.judge(at, f)
+}
+
+// judge decides what follows when the attempt ends.
+func (l *lookout) judge(at Time, f *policy.Failure) {
+	s := l.step
 	p := s.Effective()
 	match := judge.Match{Matched: true}
 	v := judge.Judge(p, historyOf(l.Run, s, f, 0), f, match, at, l.random(s))
@@ -203,4 +298,74 @@ func (l *lookout) fail() {
 	}
 	s.endAttempt(at, AttemptEnded{Failure: f, Retry: true, NextAt: v.At})
 	l.now = at
+}
+
+// share is a limit that a step shares with others, as it would be if they did nothing.
+type share struct {
+	limits  *policy.QueueLimits
+	starts  []Time // those that are foreseen
+	retries []Time // those of them that follow a failure
+	fails   int    // failures in a row
+	probes  int    // failed probes; -1: the breaker is closed
+	open    Time   // the breaker lets no attempt through before
+}
+
+// sharesOf returns the limits that bound the attempts of a step, besides its policy.
+func sharesOf(r *Run, s *Step) (all []*share) {
+	if r.def == nil {
+		return nil
+	}
+	held := s.HeldNow()
+	add := func(l *policy.QueueLimits, service bool, name string) {
+		if name == "" || l.Zero() {
+			return
+		}
+		next := &share{limits: l, fails: s.Past.Failed, probes: -1}
+		if held.Reason == HeldBreaker && held.Service == service && held.Name == name {
+			next.probes = held.Probes
+		}
+		all = append(all, next)
+	}
+	add(r.def.Queues[s.Spec.Queue], false, s.Spec.Queue)
+	if share := s.Spec.Share; share != nil {
+		add(r.def.Queues[share.Queue], false, share.Queue)
+		add(r.def.Services[share.Service], true, share.Service)
+	}
+	return all
+}
+
+// after returns when an attempt may start that could otherwise start at an instant.
+func (l *share) after(at Time, retry bool) Time {
+	within := func(rate policy.Rate, starts []Time) {
+		if n := len(starts); rate.N > 0 && n >= rate.N {
+			at = max(at, starts[n-rate.N].Add(rate.Per))
+		}
+	}
+	within(l.limits.Rate, l.starts)
+	within(l.limits.KeyRate, l.starts)
+	if retry {
+		within(l.limits.Retries, l.retries)
+	}
+	return max(at, l.open)
+}
+
+func (l *share) started(at Time, retry bool) {
+	l.starts = append(l.starts, at)
+	if retry {
+		l.retries = append(l.retries, at)
+	}
+}
+
+// failed takes in the failure of an attempt: it opens the breaker, or was its probe.
+func (l *share) failed(at Time) {
+	rule := l.limits.Breaker
+	l.fails++
+	switch {
+	case rule.Failures == 0:
+	case l.probes >= 0:
+		l.probes++
+		l.open = at.Add(rule.PauseAfter(l.probes))
+	case l.fails >= rule.Failures:
+		l.probes, l.open = 0, at.Add(rule.PauseAfter(0))
+	}
 }

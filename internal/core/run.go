@@ -74,10 +74,11 @@ type Run struct {
 	CancelAsked  bool     // nothing new is scheduled
 	CancelReason string   // the last one that was assigned
 	PausedAt     Time
-	StopClock    bool   // paused with clock: stop
-	Next         RunID  // the chain's next run; zero if there is none
-	Seq          int    // entries folded so far
-	Ends         uint32 // the highest rank of a step's end so far
+	StopClock    bool    // paused with clock: stop
+	Asked        []Asked // operations on the run and its steps, the first one first
+	Next         RunID   // the chain's next run; zero if there is none
+	Seq          int     // entries folded so far
+	Ends         uint32  // the highest rank of a step's end so far
 
 	def            *Definition
 	decider        Decider
@@ -226,6 +227,7 @@ type Step struct {
 	resumed        uint64          // a hash of them at the start of the attempt
 	Output         []byte          // JSON
 	Failure        *policy.Failure // the last failure
+	Past           Past            // how its attempts went; only for sentences
 	PolicyAtStart  *policy.Policy  // the policy when the last attempt began; its worker has this one
 	Policy         *policy.Policy  // an operator's replacement; nil: the spec's
 	Shared         *Shared         // its key and why it is held; nil: neither is there

@@ -286,6 +286,7 @@ func (*ListCall) op() string { return "list" }
 func (c *ListCall) do(p *Partition) {
 	q, n := &c.Query, &c.Answer
 	n.Masked, n.Aside = make(map[core.RunID]bool), make(map[core.RunID]string)
+	of := map[core.RunID]*run{}
 	p.pipeline.eachBehind(func(r *run) {
 		if n.Masked[r.id()] {
 			return
@@ -294,8 +295,8 @@ func (c *ListCall) do(p *Partition) {
 		if q.WorkflowID != "" && q.WorkflowID != r.state.WorkflowID {
 			return // most lists are for one name; making the rows of all runs would hold up the loop
 		}
-		if row := r.row(p.cfg.Partition, r.lastBatch); selects(q, &row) {
-			n.Rows = append(n.Rows, row)
+		if row := r.columns(p.cfg.Partition, r.lastBatch); selects(q, &row) {
+			n.Rows, of[row.ID] = append(n.Rows, row), r
 		}
 	})
 	for id, a := range p.residents.aside {
@@ -309,6 +310,11 @@ func (c *ListCall) do(p *Partition) {
 	}
 	slices.SortFunc(n.Rows, q.Order)
 	n.Rows = n.Rows[:min(len(n.Rows), q.Limit+1)]
+	for i := range n.Rows { // only those of the page
+		if r := of[n.Rows[i].ID]; r != nil {
+			r.tell(&n.Rows[i])
+		}
+	}
 	p.pipeline.reply(c)
 }
 

@@ -128,6 +128,7 @@ func (r *rig) wantRowsOfHistory() {
 			r.t.Fatal(err)
 		}
 		view, err := Rows(row.ID, 0, r.definition(h.Entries), h)
+		row.Told, view.Runs[0].Told = "", "" // a run that is set aside has none
 		if err != nil || view.Runs[0] != row {
 			r.t.Errorf("the view has of run %s %+v, its history %+v, %v", row.ID, row, view.Runs, err)
 		}
@@ -413,7 +414,7 @@ func TestPanicOfARunThatHasEnded(t *testing.T) {
 	}
 	r.pass(time.Minute)
 	after := r.rows()[0]
-	before.Applied = after.Applied
+	before.Applied, before.Told, after.Told = after.Applied, "", ""
 	if after != before || after.Phase != core.RunFailed || after.EndedAt == 0 {
 		t.Errorf("the row was %+v and is %+v", before, after)
 	}

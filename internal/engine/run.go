@@ -2,10 +2,12 @@ package engine
 
 import (
 	"container/list"
+	"encoding/binary"
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/trail"
 	"github.com/pawl-dev/pawl/policy"
 )
 
@@ -127,6 +129,23 @@ func (r *run) viewWake() core.Time {
 
 // row makes the run's row in the view.
 func (r *run) row(partition int, applied uint64) journal.RunRow {
+	row := r.columns(partition, applied)
+	r.tell(&row)
+	return row
+}
+
+// tell adds the words of the run to its row. It costs more than the other columns.
+func (r *run) tell(row *journal.RunRow) {
+	if r.aside != nil {
+		return // its state cannot be trusted
+	}
+	if words := trail.Row(r.state); len(words) > 0 {
+		row.Told = string(append(binary.AppendUvarint(nil, row.Applied), words...))
+	}
+}
+
+// columns makes the run's row without its words.
+func (r *run) columns(partition int, applied uint64) journal.RunRow {
 	s := r.state
 	row := journal.RunRow{
 		ID: s.ID, Partition: partition, Workflow: s.Workflow, WorkflowID: s.WorkflowID, Key: s.Key,
@@ -155,6 +174,17 @@ func (r *run) row(partition int, applied uint64) journal.RunRow {
 		row.Message = held.Why()
 	}
 	return row
+}
+
+// ReadTold returns the words of a run from its row; see [trail.OfRow].
+func ReadTold(row *journal.RunRow) (*trail.Told, bool) {
+	words := []byte(row.Told)
+	if applied, n := binary.Uvarint(words); len(words) > 0 && (n <= 0 || applied != row.Applied) {
+		return nil, false // an older version has replaced the row
+	} else if len(words) > 0 {
+		words = words[n:]
+	}
+	return trail.OfRow(words, row.Phase, row.CreatedAt, row.EndedAt)
 }
 
 // outcome returns how the run ended.

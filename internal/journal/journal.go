@@ -258,6 +258,9 @@ type RunRow struct {
 	Message    string // the failure in a sentence; for an open run: why it is set aside
 	Applied    uint64 // the batch up to which the row and the history are written
 	Labels     core.Labels
+	// Told are the words of the run, in the form of package trail; empty if the other columns tell them. They begin
+	// with Applied: an older version of Pawl replaces a row and leaves them as they are.
+	Told string
 	// Retrying: a step of the open run backs off, or is tried again. Journals find it in the rows of steps.
 	Retrying bool
 }

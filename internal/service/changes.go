@@ -39,6 +39,7 @@ type Feed interface {
 type Changes struct {
 	feed   Feed
 	teller func() *Describer
+	tell   func(ctx context.Context, row *journal.RunRow, to *api.RunSummary)
 	now    func() core.Time
 	log    *slog.Logger
 
@@ -72,7 +73,7 @@ type change struct {
 // no caller sees.
 func (s *Embedded) Changes(feed Feed, log *slog.Logger) *Changes {
 	return &Changes{
-		feed: feed, teller: s.Describer, now: s.now, log: log, era: rand.Text()[:8], first: 1,
+		feed: feed, teller: s.Describer, tell: s.tell, now: s.now, log: log, era: rand.Text()[:8], first: 1,
 		news: make(chan struct{}),
 	}
 }
@@ -98,6 +99,9 @@ func (c *Changes) Changes(ctx context.Context, q api.Query, after string, fn fun
 		for i, one := range some {
 			if told, ok := one.told(sel, c.now()); ok {
 				told.ID = c.id(next + uint64(i))
+				if told.Run != nil {
+					c.tell(ctx, &one.after, told.Run)
+				}
 				if err := fn(told); err != nil {
 					return err
 				}
@@ -359,7 +363,8 @@ func (c *Changes) take(ctx context.Context, teller *Describer, entries []core.En
 				ev.Data = nil
 			}
 			all = append(all, &change{
-				event: ev, before: told.Before, after: told.After, begins: begins(e), size: 1024 + len(ev.Data),
+				event: ev, before: told.Before, after: told.After, begins: begins(e),
+				size: 1024 + len(ev.Data) + len(told.After.Told),
 			})
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/journal"
-	"github.com/pawl-dev/pawl/internal/trail"
 )
 
 // source is where histories are read from: an engine or a file.
@@ -65,17 +64,7 @@ func (r *reads) run(ctx context.Context, name string) (*api.Run, error) {
 
 // snapshot returns a followed run in its present state, with the words of the system for which it was made.
 func (r *reads) snapshot(ctx context.Context, f *followed) *api.Run {
-	f.trail.Known = trail.Known{Plan: f.workflow.Plan, Unserved: r.unserved}
-	if r.problems != nil {
-		if problem := r.problems()[f.id]; problem != nil {
-			f.trail.Known.Problem = problem.Error()
-		}
-	}
-	if r.line != nil && f.trail.Run.InQueue() {
-		if line, waits := r.line(ctx, f.id); waits {
-			f.trail.Known.Line = &line
-		}
-	}
+	f.trail.Known = r.known(ctx, f.id, f.trail.Run.InQueue(), f.workflow.Plan)
 	out := f.trail.Snapshot(r.now())
 	out.Kind = f.kind
 	out.Resting = r.rests != nil && !out.Phase.Closed() && r.rests(ctx, f.id, f.trail.Run.Top)
@@ -125,7 +114,6 @@ func summaryOf(row *journal.RunRow) api.RunSummary {
 	if row.Definition != (core.DefinitionID{}) {
 		s.Definition = row.Definition.String()
 	}
-	s.Status = s.StatusNow()
 	return s
 }
 

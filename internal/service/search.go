@@ -177,6 +177,7 @@ func (s *search) look(ctx context.Context, rows []journal.RunRow) ([]looked, err
 	one := func(i int) (err error) {
 		to := &found[i]
 		to.summary = summaryOf(&rows[i])
+		s.tell(ctx, &rows[i], &to.summary)
 		if problem := s.stuck[rows[i].ID]; problem != nil && !rows[i].Phase.Closed() {
 			to.summary.Problem = problem.Error()
 		}

@@ -96,6 +96,7 @@ func (ch *checker) check(n *node) {
 			continue
 		}
 		ch.checkDue(a, now)
+		a.checkEndForetold(ch, now)
 		ch.checkNotHanging(n, a)
 	}
 }

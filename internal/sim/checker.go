@@ -56,6 +56,8 @@ type account struct {
 
 	children map[core.StepID]core.RunID // the child run of each step's last attempt
 
+	foretold foretold
+
 	compared    *core.Run // the engine's run when it was last compared, and its Seq then
 	comparedSeq int
 }
@@ -120,7 +122,9 @@ func (ch *checker) addEntry(e core.Entry, encoded []byte, seq uint64) {
 	}
 	a.sdk.addEntry(a, e)
 	wake := a.state.Wake() // warnings wake a run too, and the model does not know them
+	a.checkForetold(ch, e)
 	a.state.Fold(e)
+	a.foretell()
 	ch.entries++
 	due := a.model.applyEntry(ch, a, e)
 	if a.sdk.copied(a) {

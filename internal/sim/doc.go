@@ -66,6 +66,11 @@
 //  17. The history of a run that an SDK decides for has no gaps in its ids and only grows, and the entries always fold
 //     to it. A worker that replays it decides the same again. Each command of an answer has its event, where the
 //     worker has foreseen it. Nothing is told twice. An answer ends the run only if it has heard all.
+//  18. A forecast is kept. What a run says is written down after each entry: which end comes first and when, and what
+//     follows if an attempt fails after a time. That end is not missed, and no limit of the run or of a hook ends it
+//     sooner. An attempt that fails is tried again, or is the last one, as was said, and the next one starts when it
+//     was said, or later if it shares a limit with others. Operations change what was said. The words that are kept
+//     with a run's row are those of its state.
 //
 // The other ones of type [Invariant] have no number.
 package sim

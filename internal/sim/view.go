@@ -3,10 +3,15 @@ package sim
 import (
 	"bytes"
 	"reflect"
+	"slices"
+	"strings"
 
+	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/trail"
+	"github.com/pawl-dev/pawl/policy"
 )
 
 // checkView compares the rows of the view in a batch with the state that follows from the journal up to that batch.
@@ -54,6 +59,11 @@ func (ch *checker) checkRow(a *account, row *journal.RunRow) {
 	}
 	if !r.Phase.Closed() && row.Wake == journal.WakeSetAside && ch.appending.p.SetAside(a.id) != nil {
 		due = row.Wake
+	}
+	// The limits that programs share are the engine's, and not known here; a run that was set aside has no words.
+	words := trail.Row(r)
+	if a.document != nil && !ch.u.bug.panicked[a.id] && !strings.HasSuffix(row.Told, string(words)) {
+		ch.u.violate(Foretold, a.id, "the row tells %q, the journal says %q", row.Told, words)
 	}
 	want := *row
 	want.Workflow, want.WorkflowID, want.Key, want.Definition = r.Workflow, r.WorkflowID, r.Key, r.Definition
@@ -180,4 +190,159 @@ func (ch *checker) finalPage() {
 				s.number, len(call.Answer.Rows))
 		}
 	}
+}
+
+// foretold is what a run says of its future after an entry.
+type foretold struct {
+	end  api.End                     // the first end whose instant is certain; without one, At is zero
+	from map[core.StepID]nextAttempt // when attempts start that follow a failed one
+	// moved: somebody has acted since, so the end may be another one.
+	moved bool
+}
+
+// nextAttempt is an attempt that was foretold.
+type nextAttempt struct {
+	number int
+	from   core.Time
+	exact  bool // its step shares no limit: it is ready at that instant
+}
+
+// foretell writes down what the run says.
+func (a *account) foretell() {
+	a.foretold.end, a.foretold.moved = api.End{}, false
+	if e, ok := trail.FirstEnd(a.state); ok {
+		a.foretold.end = e
+	}
+}
+
+// checkEndForetold checks that the first end that a run has foretold is not missed.
+func (a *account) checkEndForetold(ch *checker, now core.Time) {
+	if e := a.foretold.end; e.At != 0 && core.Time(e.At) <= now {
+		ch.u.violate(Foretold, a.id, "it has said that %q ends it at %s, now it is %s, and nothing has happened",
+			e.Step+" "+e.Text, offset(core.Time(e.At)), offset(now))
+	}
+}
+
+// checkForetold compares an entry with what the run has said before it.
+func (a *account) checkForetold(ch *checker, e core.Entry) {
+	for i, rec := range e.Records {
+		switch rec := rec.(type) {
+		case core.AttemptEnded:
+			if i == 0 {
+				a.checkVerdict(ch, e.At, rec)
+			}
+		case core.AttemptStarted:
+			a.checkStart(ch, e.At, rec.Step)
+		case core.RunStopping:
+			a.checkRunEnds(ch, e.At, rec.Failure)
+		case core.RunClosing:
+			a.checkRunEnds(ch, e.At, rec.Failure)
+		case core.StepEnded:
+			if int(rec.Step) < len(a.state.Steps) && a.state.Steps[rec.Step].Spec.Hook {
+				a.checkSooner(ch, e.At, rec.Failure, keyOf(a.state, rec.Step))
+			}
+		case core.StepReset:
+			delete(a.foretold.from, rec.Step)
+		case core.StepPolicy:
+			delete(a.foretold.from, rec.Step)
+		case core.Operated, core.PauseBegan, core.PauseEnded:
+			clear(a.foretold.from)
+			a.foretold.moved = true
+		default:
+		}
+	}
+}
+
+// checkStart checks that an attempt does not start sooner than was said.
+func (a *account) checkStart(ch *checker, at core.Time, step core.StepID) {
+	next, said := a.foretold.from[step]
+	delete(a.foretold.from, step)
+	if said && at < next.from {
+		ch.u.violate(Foretold, a.id, "attempt %d of step %q starts at %s, and was to start at %s or later", next.number,
+			keyOf(a.state, step), offset(at), offset(next.from))
+	}
+}
+
+// checkRunEnds checks that a limit of its own ends a run when that was said. Once the run stops, its limits have done
+// their work.
+func (a *account) checkRunEnds(ch *checker, at core.Time, f *policy.Failure) {
+	if f != nil && (f.Limit == policy.LimitRun || f.Limit == policy.LimitExecution) && !a.state.Ending() {
+		a.checkSooner(ch, at, f, "the run")
+	}
+}
+
+// checkSooner checks that no limit ends a run, or a hook of it, sooner than what was said to end it first.
+func (a *account) checkSooner(ch *checker, at core.Time, f *policy.Failure, what string) {
+	if f == nil || f.Kind != policy.KindTimeout || f.Limit == policy.LimitNone || f.Limit.PerAttempt() ||
+		!strings.HasSuffix(f.Message, " expired") || strings.HasPrefix(f.Message, "step") {
+		return // a failed attempt after which a limit leaves no time for another one ends it when it fails
+	}
+	if end := a.foretold.end; a.foretold.moved {
+		return
+	} else if end.At == 0 || at < core.Time(end.At) {
+		ch.u.violate(Foretold, a.id, "the limit %s ends %s at %s, and it has said that %q ends it first, at %s",
+			f.Limit, what, offset(at), end.Step+" "+end.Text, offset(core.Time(end.At)))
+	}
+}
+
+func keyOf(r *core.Run, id core.StepID) string {
+	if int(id) >= len(r.Steps) {
+		return ""
+	}
+	return r.Steps[id].Key()
+}
+
+// checkVerdict compares what follows a failed attempt with what the run has said of an attempt that fails after that
+// time.
+func (a *account) checkVerdict(ch *checker, at core.Time, rec core.AttemptEnded) {
+	r := a.state
+	delete(a.foretold.from, rec.Step)
+	if int(rec.Step) >= len(r.Steps) {
+		return
+	}
+	s := &r.Steps[rec.Step]
+	if s.Phase != core.StepRunning || !foreseeable(r, s, rec.Failure) {
+		return
+	}
+	if _, due := r.Binding(s); due != 0 && due <= at {
+		return
+	}
+	assumed := *s
+	assumed.Past.Ended, assumed.Past.Took = 1, at.Sub(s.Started)
+	said := core.LookAhead(r, &assumed, 1)
+	last := said.At != 0 && said.Attempt == s.Attempt
+	switch {
+	case !rec.Retry && !last:
+		ch.u.violate(Foretold, a.id, "attempt %d of step %q is the last one, and it has said that others follow",
+			s.Attempt, s.Key())
+	case !rec.Retry && said.At != at:
+		ch.u.violate(Foretold, a.id, "step %q gives up at %s, and has said %s", s.Key(), offset(at), offset(said.At))
+	case rec.Retry && last && said.At <= rec.NextAt:
+		ch.u.violate(Foretold, a.id, "attempt %d of step %q is not the last one, and it has said so: %s", s.Attempt,
+			s.Key(), said.Reason)
+	case rec.Retry && len(said.Attempts) > 0:
+		alone := s.Spec.Share == nil && r.Attached().Queues[s.Spec.Queue].Zero()
+		next := nextAttempt{s.Attempt + 1, said.Attempts[0].From, alone}
+		if next.exact && next.from != rec.NextAt || next.from < rec.NextAt {
+			ch.u.violate(Foretold, a.id, "attempt %d of step %q follows at %s, and has said %s", next.number, s.Key(),
+				offset(rec.NextAt), offset(next.from))
+		}
+		if s.Spec.Share == nil || s.Spec.Share.Service == "" { // a probe of another run may close a breaker sooner
+			if a.foretold.from == nil {
+				a.foretold.from = map[core.StepID]nextAttempt{}
+			}
+			a.foretold.from[rec.Step] = next
+		}
+	}
+}
+
+// foreseeable reports whether an attempt ended as a forecast assumes: with an error that its policy retries.
+func foreseeable(r *core.Run, s *core.Step, f *policy.Failure) bool {
+	retry := s.Effective().Retry
+	if f == nil || f.Kind != policy.KindError || f.NonRetryable || f.RetryAfter != nil && *f.RetryAfter > 0 ||
+		s.CancelAsked || r.Ending() || r.PausedAt != 0 {
+		return false
+	}
+	return retry == nil ||
+		retry.When == "" && retry.Retries(f.Kind) && !slices.Contains(retry.NonRetryable, f.Type)
 }

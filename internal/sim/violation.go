@@ -24,6 +24,7 @@ const (
 	Decided       Invariant = "12: a body called again makes the recorded decisions in order; nothing else is recorded"
 	Talk          Invariant = "11: an accepted update is answered once in its chain; the state is the last recorded one"
 	Delivered     Invariant = "13: what a run does to one elsewhere is saved with its cause and happens once, in order"
+	Foretold      Invariant = "18: what a run says of its next attempt and of its end comes true if nobody intervenes"
 
 	EndsOnce  Invariant = "an attempt ends exactly once, by its report or by its expiry"
 	Finished  Invariant = "a finished step is not touched again"

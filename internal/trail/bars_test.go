@@ -54,7 +54,7 @@ steps:
 	p.now = p.now.Add(2 * time.Second)
 	p.do(core.TaskStarted{Step: 0, Attempt: 1, Worker: "here"})
 	p.now = p.now.Add(time.Second)
-	p.bars("charge", "queued 0-2 #1", "running 2-… #1", "ahead 13-13 #2", "ahead 23-23 #3", "ahead 33-33 #4")
+	p.bars("charge", "queued 0-2 #1", "running 2-… #1") // nothing tells when a first attempt ends
 	p.do(core.TaskEnded{Step: 0, Attempt: 1, Failure: unavailable})
 	p.bars("charge", "queued 0-2 #1 bad", "running 2-3 #1 bad", "backoff 3-13 #1 bad",
 		"ahead 13-14 #2", "ahead 24-25 #3", "ahead 35-36 #4")

@@ -9,7 +9,7 @@ import (
 )
 
 // binding returns the deadline of an open step that comes first, nil if it has no deadline.
-func (t *Trail) binding(s *core.Step) *api.Deadline {
+func (t *speaker) binding(s *core.Step) *api.Deadline {
 	limit, at := t.Run.Binding(s)
 	if at == 0 {
 		return nil
@@ -32,7 +32,7 @@ func (t *Trail) binding(s *core.Step) *api.Deadline {
 }
 
 // runBinding returns the run's own next deadline. There is none while hooks run or the clock is stopped.
-func (t *Trail) runBinding() *api.Deadline {
+func (t *speaker) runBinding() *api.Deadline {
 	limit, at := t.Run.Limit()
 	if at == 0 {
 		return nil
@@ -47,7 +47,7 @@ func (t *Trail) runBinding() *api.Deadline {
 }
 
 // deadlines returns the run's stored deadlines.
-func (t *Trail) deadlines() []api.Deadline {
+func (t *speaker) deadlines() []api.Deadline {
 	var all []api.Deadline
 	if l := t.Run.Execution; l.At != 0 {
 		all = append(all, runDeadline(policy.LimitExecution, l, t.Run.CreatedAt))

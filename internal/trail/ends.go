@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/pawl-dev/pawl/duration"
 	"github.com/pawl-dev/pawl/internal/api"
@@ -24,28 +23,12 @@ const (
 	mostEnds    = 8  // ends that are listed for a run
 )
 
-// usual returns how long the attempts of a step took that ended; zero: none has.
-func (t *Trail) usual(id core.StepID) time.Duration {
-	var sum time.Duration
-	n := 0
-	for _, a := range t.attempts[id] {
-		if a.StartedAt != 0 && a.EndedAt != 0 {
-			sum, n = sum+a.EndedAt.Sub(a.StartedAt), n+1
-		}
-	}
-	if n == 0 {
-		return 0
-	}
-	return sum / time.Duration(n)
-}
-
 // ahead returns the future of an open step if its attempts fail, or nil if that is not known.
-func (t *Trail) ahead(s *core.Step, now core.Time) *api.Ahead {
-	a := core.LookAhead(t.Run, s, t.usual(s.ID), mostPlanned, now)
+func ahead(a core.Ahead) *api.Ahead {
 	if a.At == 0 && len(a.Attempts) == 0 {
 		return nil
 	}
-	out := &api.Ahead{GivesUp: api.Time(a.At)}
+	out := &api.Ahead{GivesUp: api.Time(a.At), Soonest: a.Soonest}
 	if a.At != 0 {
 		out.Attempt, out.Reason, out.Limit = a.Attempt, a.Reason.String(), a.Limit.String()
 	}
@@ -55,9 +38,15 @@ func (t *Trail) ahead(s *core.Step, now core.Time) *api.Ahead {
 	return out
 }
 
+// end is something that can end a step, its attempt or its run.
+type end struct {
+	api.End
+	holds core.Time // its instant is known until then only; zero: always
+}
+
 // ends returns what can end an open step, its attempt or its run while it is open, the first one first.
-func (t *Trail) ends(s *core.Step, ahead *api.Ahead) []api.End {
-	var all []api.End
+func (t *speaker) ends(s *core.Step, ahead core.Ahead) []end {
+	var all []end
 	if e, ok := t.exhausted(s, ahead); ok {
 		all = append(all, e)
 	}
@@ -77,7 +66,7 @@ func (t *Trail) ends(s *core.Step, ahead *api.Ahead) []api.End {
 		if e.From = api.Time(s.ScheduledAt); e.After > 0 {
 			e.From = api.Time(at.Add(-e.After.Std()))
 		}
-		all = append(all, named(e))
+		all = append(all, end{End: named(e)})
 	})
 	if !s.Spec.Detached {
 		all = append(all, t.runEnds()...)
@@ -87,70 +76,96 @@ func (t *Trail) ends(s *core.Step, ahead *api.Ahead) []api.End {
 
 // exhausted returns the end of a step that has no further attempt, because of its policy or because of a limit that
 // leaves no time for one.
-func (t *Trail) exhausted(s *core.Step, ahead *api.Ahead) (api.End, bool) {
+func (t *speaker) exhausted(s *core.Step, ahead core.Ahead) (end, bool) {
 	retry, most := s.Effective().Retry, maxAttempts(s)
-	e := api.End{Cause: api.EndAttempts, Ends: endsStep, Attempts: most}
+	e := end{End: api.End{Cause: api.EndAttempts, Ends: endsStep, Attempts: most + s.Attempt - s.Counted}}
 	if retry != nil {
 		e.Origin = retry.Origin
 	}
+	known := ahead.At != 0
 	switch {
 	case s.Spec.Kind != core.KindTask && s.Spec.Kind != core.KindChild:
 		return e, false
-	case ahead != nil && ahead.Reason == policy.ReasonNoTimeLeft.String():
-		e.Cause, e.Limit, e.At, e.Attempts = api.EndNoTime, ahead.Limit, ahead.GivesUp, ahead.Attempt
-	case ahead != nil && ahead.GivesUp != 0 && gone(ahead.Reason):
-		e.At = ahead.GivesUp
+	case known && ahead.Reason == policy.ReasonNoTimeLeft:
+		e.Cause, e.Limit, e.At, e.Attempts = api.EndNoTime, ahead.Limit.String(), api.Time(ahead.At), ahead.Attempt
+	case known && usesUp(ahead.Reason):
+		e.At, e.Attempts = api.Time(ahead.At), ahead.Attempt
 	case most <= 1:
 		return e, false // its failure ends it, whenever that is
 	}
+	e.Soonest, e.holds = ahead.Soonest && e.At != 0, ahead.Holds
 	// Nothing says that a first attempt fails, least of all now: only one that others failed before has that end.
-	healthy := s.Failure == nil || ahead != nil && len(ahead.Attempts) == 0
+	healthy := s.Failure == nil
 	if s.Phase == core.StepRunning && healthy {
-		if e.At = 0; most <= 1 || e.Cause != api.EndAttempts {
+		if e.At, e.Soonest = 0, false; most <= 1 || e.Cause != api.EndAttempts {
 			return e, false
 		}
 	}
-	return named(e), true
-}
-
-// gone reports whether a step with that reason ends because no attempts are left.
-func gone(reason string) bool {
-	return reason == policy.ReasonAttemptsExhausted.String() || reason == policy.ReasonRetriesOff.String()
+	e.End = named(e.End)
+	return e, true
 }
 
 func limitEnd(limit policy.LimitKind, at core.Time) api.End {
 	return api.End{Cause: api.EndLimit, Ends: endsStep, Limit: limit.String(), At: api.Time(at)}
 }
 
-// runEnds returns the run's own limits. None of them counts while it closes.
-func (t *Trail) runEnds() []api.End {
-	if t.Run.Ending() || t.Run.Phase.Closed() {
+// runEnds returns the run's own limits. None of them counts while it closes; a compensation has its own.
+func (t *speaker) runEnds() []end {
+	r := t.Run
+	if r.Compensating() {
+		e := api.End{Cause: api.EndLimit, Ends: endsRun, Limit: limitCompensation, At: api.Time(r.Stop.Until)}
+		return []end{{End: named(e)}}
+	}
+	if r.Closing != nil || r.Stop != nil || r.Phase.Closed() {
 		return nil
 	}
-	var all []api.End
+	var all []end
 	for _, d := range t.deadlines() {
-		all = append(all, named(api.End{
+		all = append(all, end{End: named(api.End{
 			Cause: api.EndLimit, Ends: endsRun, Limit: d.Limit, At: d.At, From: d.From, After: d.After, Left: d.Left,
 			Origin: d.Origin,
-		}))
+		})})
 	}
 	return sorted(all)
 }
 
-// allEnds returns everything that can end an open run: its own limits, and each step that fails it when that gives up.
-func (t *Trail) allEnds(steps []*api.Step) []api.End {
+// Limits that are not limits of a policy.
+const (
+	limitCompensation = "compensation"
+	limitGrace        = "grace"
+)
+
+// mostLooked is how many open steps are looked at for what can end a run.
+const mostLooked = 64
+
+// allEnds returns everything that can end an open run: its own limits, each step that fails it when that gives up, and
+// the grace of work that was told to stop.
+func (t *speaker) allEnds() []end {
 	all := t.runEnds()
-	def := t.Run.Attached()
-	for _, s := range steps {
-		if s.Phase.Closed() || s.Hook {
+	for _, s := range t.stopping() {
+		if at, grace := t.killAt(s); at != 0 {
+			all = append(all, end{End: named(api.End{
+				Cause: api.EndLimit, Ends: endsAttempt, Step: s.Key(), Limit: limitGrace, At: api.Time(at),
+				From: api.Time(toldAt(s)), After: api.Duration(grace),
+			})})
+		}
+	}
+	def, looked := t.Run.Attached(), 0
+	for i := range t.Run.Steps {
+		s := &t.Run.Steps[i]
+		if looked == mostLooked {
+			break
+		}
+		if !isOpen(s) {
 			continue
 		}
-		if def != nil && def.Tolerates != nil && def.Tolerates(&t.Run.Steps[s.ID]) {
+		looked++
+		if def != nil && def.Tolerates != nil && !s.Spec.Hook && def.Tolerates(s) {
 			continue
 		}
-		for _, e := range s.Ends {
-			if e.Ends == endsStep || e.Ends == endsAttempt && e.Limit != "" && s.MaxAttempts == 1 {
-				e.Step = s.Step
+		for _, e := range t.ends(s, core.LookAhead(t.Run, s, 1)) {
+			if e.Ends == endsStep || e.Ends == endsAttempt && e.Limit != "" && maxAttempts(s) == 1 {
+				e.Step = s.Key()
 				all = append(all, e)
 			}
 		}
@@ -159,11 +174,27 @@ func (t *Trail) allEnds(steps []*api.Step) []api.End {
 	return all[:min(len(all), mostEnds)]
 }
 
-// sorted puts the ends in order: those whose instant is known, then those that a sign of life moves, then the others.
-func sorted(all []api.End) []api.End {
-	rank := func(e api.End) int {
+// FirstEnd returns the first end of an open run whose instant is certain: something is recorded then, unless something
+// else happens before. ok is false if there is none.
+func FirstEnd(r *core.Run) (first api.End, ok bool) {
+	if r.Phase.Closed() {
+		return first, false
+	}
+	t := &speaker{Run: r, itemName: func(core.StepID) string { return "" }}
+	for _, e := range t.allEnds() {
+		if e.At != 0 && !e.Renewed && !e.Soonest && e.holds == 0 && e.Limit != limitGrace {
+			return e.End, true
+		}
+	}
+	return first, false
+}
+
+// sorted puts the ends in order: those whose instant is certain, then those that may come later or that a sign of life
+// moves, then the others.
+func sorted(all []end) []end {
+	rank := func(e end) int {
 		switch {
-		case e.At != 0 && !e.Renewed:
+		case e.At != 0 && !e.Renewed && !e.Soonest:
 			return 0
 		case e.At != 0:
 			return 1
@@ -171,15 +202,37 @@ func sorted(all []api.End) []api.End {
 			return 2
 		}
 	}
-	slices.SortStableFunc(all, func(a, b api.End) int {
+	slices.SortStableFunc(all, func(a, b end) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.At, b.At))
 	})
 	return all
 }
 
+// endsAt returns the ends as they are at an instant. What takes longer than was foreseen has no instant any more.
+func endsAt(all []end, now core.Time) []api.End {
+	out := make([]end, len(all))
+	for i, e := range all {
+		if e.holds != 0 && now > e.holds && e.At != 0 {
+			e.At, e.Soonest = 0, false
+			if e.Cause == api.EndNoTime {
+				e.Attempts = 0
+			}
+			e.End = named(e.End)
+		}
+		out[i] = e
+	}
+	var ends []api.End
+	for _, e := range sorted(out) {
+		ends = append(ends, e.End)
+	}
+	return ends
+}
+
 // named adds what an end is in words.
 func named(e api.End) api.End {
 	switch {
+	case e.Cause == api.EndNoTime && e.Attempts == 0:
+		e.Text = fmt.Sprintf("no time for another attempt before the limit %s", e.Limit)
 	case e.Cause == api.EndNoTime:
 		e.Text = fmt.Sprintf("no time for attempt %d before the limit %s", e.Attempts+1, e.Limit)
 	case e.Cause == api.EndAttempts:
@@ -191,6 +244,9 @@ func named(e api.End) api.End {
 	}
 	if e.Renewed {
 		e.Text += " without a sign of life"
+	}
+	if e.Soonest {
+		e.Text += " at the soonest"
 	}
 	return e
 }

@@ -34,7 +34,16 @@ func (s *phrase) step(key string) *phrase   { return s.part(api.Part{Text: key, 
 func (s *phrase) run(id string) *phrase     { return s.part(api.Part{Text: id, Run: id}) }
 func (s *phrase) queue(name string) *phrase { return s.part(api.Part{Text: name, Queue: name}) }
 func (s *phrase) event(name string) *phrase { return s.part(api.Part{Text: name, Event: name}) }
-func (s *phrase) failed(why string) *phrase { return s.part(api.Part{Text: why, Failure: true}) }
+
+// mostOfFailure is how many bytes of a failure a sentence has at most: it is kept with the run's row.
+const mostOfFailure = 600
+
+func (s *phrase) failed(why string) *phrase {
+	if len(why) > mostOfFailure {
+		why = strings.ToValidUTF8(why[:mostOfFailure], "") + "…"
+	}
+	return s.part(api.Part{Text: why, Failure: true})
+}
 
 // runs appends the runs that are named, and how many others there are: a, b and 2 more runs.
 func (s *phrase) runs(of core.SomeRuns) *phrase {
@@ -76,20 +85,10 @@ func (s *phrase) ago(at api.Time) *phrase {
 	return s.part(api.Part{Text: "at " + at.String(), At: at, Form: api.FormAgo})
 }
 
-// with appends another sentence.
-func (s *phrase) with(o *api.Saying) *phrase {
-	switch {
-	case o == nil:
-	case len(o.Parts) == 0:
-		s.add("%s", o.Text)
-	default:
-		for _, p := range o.Parts {
-			if p == (api.Part{Text: p.Text}) {
-				s.add("%s", p.Text)
-			} else {
-				s.part(p)
-			}
-		}
+// with appends the pieces of another sentence.
+func (s *phrase) with(o *phrase) *phrase {
+	for _, p := range o.parts {
+		s.piece(p)
 	}
 	return s
 }

@@ -277,7 +277,7 @@ steps:
 	if a := p.run().Steps[0].Ahead; a == nil || a.Attempts[0].From != api.Time(until) {
 		t.Errorf("ahead is %+v", a)
 	}
-	p.ends("lookup: last attempt (3) in 7m", "lookup: scheduleToClose 2h in 2h")
+	p.ends("lookup: scheduleToClose 2h in 2h", "lookup: last attempt (3) at the soonest in 7m")
 	p.forecasts()
 }
 

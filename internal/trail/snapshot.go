@@ -60,12 +60,8 @@ func (t *Trail) Snapshot(now core.Time) *api.Run {
 	}
 	out.Problem, out.Plan = t.Known.Problem, t.Known.Plan
 	out.Steps = t.steps(now)
-	out.Status = out.StatusNow()
 	out.Bounds = bounds(nil, out.Deadlines, false)
-	out.Says, out.Then = t.runSays(out.Steps), t.then(out.Steps, now)
-	if !r.Phase.Closed() {
-		out.Ends = t.allEnds(out.Steps)
-	}
+	t.tell().Read(&t.Known, now).Into(&out.RunSummary)
 	if r.ClockStands() {
 		out.ClockStoppedAt = api.Time(r.PausedAt)
 	}
@@ -122,7 +118,7 @@ func (t *Trail) summary() api.RunSummary {
 func (t *Trail) steps(now core.Time) []*api.Step {
 	r := t.Run
 	if n := len(r.Steps) - len(t.views); n > 0 {
-		t.views = append(t.views, make([]*api.Step, n)...)
+		t.views = append(t.views, make([]view, n)...)
 	}
 	steps := make([]*api.Step, 0, len(r.Steps))
 	for i := range r.Steps {
@@ -130,16 +126,41 @@ func (t *Trail) steps(now core.Time) []*api.Step {
 		if s.Dropped && !t.superseded(s) {
 			continue
 		}
-		view := t.views[i]
-		if view == nil {
-			view = t.step(s, now)
-			if s.Phase != core.StepRunning && view.Held == nil { // their future depends on the instant
-				t.views[i] = view
-			}
+		shown := t.views[i]
+		if shown.Step == nil || shown.until != 0 && now > shown.until {
+			shown = t.step(s, now)
+			t.views[i] = shown
 		}
-		steps = append(steps, view)
+		steps = append(steps, shown.Step)
 	}
 	return steps
+}
+
+// known returns what is known, and notes what the views say of workers.
+func (t *Trail) known() *Known {
+	k := t.Known
+	if k.Unserved != nil {
+		k.Unserved = func(queue, taskType string) bool {
+			is := t.Known.Unserved(queue, taskType)
+			if t.asked == nil {
+				t.asked = map[[2]string]bool{}
+			}
+			t.asked[[2]string{queue, taskType}] = is
+			return is
+		}
+	}
+	return &k
+}
+
+// askAgain asks again which queues have no worker. If an answer has changed, all steps are shown again.
+func (t *Trail) askAgain() {
+	for key, was := range t.asked {
+		if t.Known.Unserved == nil || t.Known.Unserved(key[0], key[1]) != was {
+			clear(t.views)
+			clear(t.asked)
+			return
+		}
+	}
 }
 
 // changed drops the views of the steps that a record changes. A record about the whole run may change what every
@@ -189,12 +210,12 @@ func (t *Trail) changed(rec core.Record) {
 	}
 	for _, id := range []core.StepID{step, t.Run.Steps[step].Group} {
 		if id != core.NoStep && int(id) < len(t.views) {
-			t.views[id] = nil
+			t.views[id] = view{}
 		}
 	}
 }
 
-func (t *Trail) step(s *core.Step, now core.Time) *api.Step {
+func (t *Trail) step(s *core.Step, now core.Time) view {
 	out := &api.Step{
 		Step: s.Key(), ID: int(s.ID), Name: s.Spec.Name, Items: t.itemsOf(s), FailedItems: t.counted()[s.ID].failed,
 		Kind: s.Spec.Kind.String(), Queue: s.Spec.Queue,
@@ -221,17 +242,22 @@ func (t *Trail) step(s *core.Step, now core.Time) *api.Step {
 	}
 	if s.Item >= 0 {
 		item := int(s.Item)
-		out.Item, out.ItemName = &item, t.teller.ItemName(s.ID)
+		out.Item, out.ItemName = &item, t.itemName(s.ID)
 	}
 	if group := core.GroupOf(t.Run, s); group != core.NoStep {
 		out.Group = t.key(group)
 	}
+	var until core.Time
 	if s.Phase.Closed() {
 		out.Why = t.stepWhy(s)
 	} else {
 		out.Binding, out.Why = t.binding(s), suspicion(s)
-		out.Ahead = t.ahead(s, now)
-		out.Ends, out.Says = t.ends(s, out.Ahead), t.stepSays(s)
+		next := core.LookAhead(t.Run, s, mostPlanned)
+		if next.Holds == 0 || now <= next.Holds {
+			out.Ahead, until = ahead(next), next.Holds
+		}
+		out.Ends = endsAt(t.ends(s, next), now)
+		out.Says = resolved(t.stepSays(s).parts, t.known()).said()
 	}
 	out.Bars, out.Bounds = t.bars(s, out.Ahead), bounds(out.Ends, out.Deadlines, !s.Phase.Closed())
 	if s.Group == core.NoStep || s.Phase != core.StepSucceeded && s.Phase != core.StepSkipped {
@@ -241,12 +267,12 @@ func (t *Trail) step(s *core.Step, now core.Time) *api.Step {
 		said := t.Words(s)
 		out.Dialect = &said
 	}
-	out.Status = out.StatusNow()
-	return out
+	out.Status = stepStatus(s)
+	return view{out, until}
 }
 
 // heldBy describes what holds an attempt.
-func (t *Trail) heldBy(h core.Held, since api.Time) *api.Held {
+func (t *speaker) heldBy(h core.Held, since api.Time) *api.Held {
 	out := &api.Held{
 		Reason: h.Reason.String(), Queue: h.Name, Key: h.Key, Since: since, Until: api.Time(h.Until), Probes: h.Probes,
 		Why: h.Why(),

@@ -10,29 +10,42 @@ import (
 const mostNamed = 4
 
 // then describes how the run goes on if nobody acts: from its queue, or from the open step that matters most. For a run
-// that has ended it describes what a retry would do. nil: nothing is known, or nothing comes.
-func (t *Trail) then(steps []*api.Step, now core.Time) *api.Saying {
-	say := &phrase{}
+// that has ended it describes what a retry would do. guess is the part that holds only until an instant; next is the
+// step of which the sentence names what follows it.
+func (t *speaker) then() (say, guess *phrase, next *core.Step) {
+	say, guess = &phrase{}, &phrase{}
 	switch r := t.Run; {
 	case r.Phase.Closed():
-		t.thenAgain(say, now)
+		t.thenAgain(guess, r.LastAt())
 	case r.Ending():
+		t.thenEnds(say)
 	case r.PausedAt != 0:
-		if s := mainStep(steps); s != nil {
-			say.step(s.Step).add(" ").with(s.Says).add(".")
+		if s := t.mainStep(); s != nil {
+			say.step(s.Key()).add(" ").with(t.stepSays(s)).add(".")
 		}
 	case r.InQueue():
 		thenAdmitted(say, r.Admission.Held)
 	default:
-		if s := mainStep(steps); s != nil {
-			t.thenOf(say, s, steps)
+		if s := t.mainStep(); s != nil && t.thenOf(say, guess, s) {
+			next = s
 		}
 	}
-	return say.said()
+	return say, guess, next
+}
+
+// thenEnds describes what comes before the end of a run that ends.
+func (t *speaker) thenEnds(say *phrase) {
+	r := t.Run
+	switch s := t.mainStep(); {
+	case r.Closing != nil && s == nil && len(t.stopping()) > 0:
+		say.add("Its hooks run when that is gone, if it has any.")
+	case r.Closing != nil && s != nil && s.Spec.Hook:
+		say.add("The run ends when ").step(s.Key()).add(" has ended, however that ends.")
+	}
 }
 
 // thenAgain describes with which steps a retry of a closed run would begin, or which run follows it.
-func (t *Trail) thenAgain(say *phrase, now core.Time) {
+func (t *speaker) thenAgain(say *phrase, now core.Time) {
 	r := t.Run
 	if r.Next != (core.RunID{}) {
 		say.add("The run ").run(runText(r.Next)).add(" follows it.")
@@ -82,62 +95,52 @@ func thenAdmitted(say *phrase, held core.Held) {
 	}
 }
 
-// thenOf describes how an open step goes on if its attempts fail, and what follows if it succeeds.
-func (t *Trail) thenOf(say *phrase, s *api.Step, steps []*api.Step) {
-	step := &t.Run.Steps[s.ID]
-	if step.Spec.Kind == core.KindSleep {
-		if limit, at := t.Run.Binding(step); at != 0 && at <= step.NextAt {
+// thenOf describes how an open step goes on if its attempts fail. It reports whether something follows if it succeeds.
+func (t *speaker) thenOf(say, guess *phrase, s *core.Step) bool {
+	if s.Spec.Kind == core.KindSleep {
+		if limit, at := t.Run.Binding(s); at != 0 && at <= s.NextAt {
 			say.add("The run ends then as timed out, unless the limit %s is extended.", limit)
-			return
+			return false
 		}
 	}
-	if t.unserved(step) {
-		say.step(s.Step).add(" begins when such a worker comes.")
+	if s.Phase == core.StepScheduled && s.HeldNow().Reason == core.HeldNone {
+		say.slot(slotBegins, api.Part{Queue: s.Spec.Queue, Text: s.Spec.Type, Step: s.Key()})
 	}
-	thenGivesUp(say, s)
-	next := t.next(s.Name, steps)
-	if len(next) == 0 {
-		return
-	}
-	if len(say.parts) > 0 {
-		say.add(" When it succeeds: ")
-	}
-	saysSteps(say, next)
-	say.add(".")
+	t.thenGivesUp(say, guess, s)
+	return true
 }
 
 // thenGivesUp describes when a step gives up whose attempts fail.
-func thenGivesUp(say *phrase, s *api.Step) {
-	a := s.Ahead
-	if a == nil || a.GivesUp == 0 {
+func (t *speaker) thenGivesUp(say, guess *phrase, s *core.Step) {
+	a := core.LookAhead(t.Run, s, 0)
+	if a.At == 0 {
 		return
 	}
-	if gone(a.Reason) && a.Attempt == s.Attempt {
-		say.add("If attempt %d fails, ", a.Attempt).step(s.Step).add(" gives up: it is the last one.")
+	if usesUp(a.Reason) && a.Attempt == s.Attempt {
+		say.add("If attempt %d fails, ", a.Attempt).step(s.Key()).add(" gives up: it is the last one.")
 		return
 	}
-	say.add("If its attempts fail, ").step(s.Step).add(" gives up ").in(a.GivesUp)
+	guess.add("If its attempts fail, ").step(s.Key()).add(" gives up ").in(api.Time(a.At))
+	if a.Soonest {
+		guess.add(" at the soonest")
+	}
 	switch {
-	case gone(a.Reason):
-		say.add(" after attempt %d: its attempts are used up then", a.Attempt)
-	case a.Reason == policy.ReasonNoTimeLeft.String():
-		say.add(" after attempt %d: the limit %s leaves no time for another one", a.Attempt, a.Limit)
-	case a.Limit != "":
-		say.add(": the limit %s expires", a.Limit)
+	case usesUp(a.Reason):
+		guess.add(" after attempt %d: its attempts are used up then", a.Attempt)
+	case a.Reason == policy.ReasonNoTimeLeft:
+		guess.add(" after attempt %d: the limit %s leaves no time for another one", a.Attempt, a.Limit)
+	case a.Limit != policy.LimitNone:
+		guess.add(": the limit %s expires", a.Limit)
 	}
-	say.add(".")
+	guess.add(".")
 }
 
-// next returns the steps of the plan that need a step and have not begun.
-func (t *Trail) next(name string, steps []*api.Step) []string {
-	begun := make(map[string]bool, len(steps))
-	for _, s := range steps {
-		begun[s.Name] = true
-	}
+// following returns the steps of the plan that need a step and have not begun.
+func following(plan []api.PlannedStep, name string, begun func(string) bool) []string {
 	var out []string
-	for _, p := range t.Known.Plan {
+	for _, p := range plan {
 		for _, need := range p.Needs {
-			if need == name && !begun[p.Name] {
+			if need == name && !begun(p.Name) {
 				out = append(out, p.Name)
 			}
 		}

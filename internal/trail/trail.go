@@ -12,25 +12,27 @@ import (
 // Trail is one run with everything that happened in it. It is not safe for concurrent use. The values it returns do
 // not change.
 type Trail struct {
-	Run   *core.Run                  // the state; only to be read
+	speaker
 	Words func(*core.Step) api.Words // another system's words for a step; nil if there is none
-	// Shared means that the run belongs to one of several nodes, each of which counts limits for its own runs.
-	Shared bool
-	Known  Known // things known besides the history; they may change between two snapshots
+	Known Known                      // things known besides the history; they may change between two snapshots
 
 	teller     *core.Teller
 	entries    int             // folded so far
 	events     int             // number of the last event told
 	attempts   [][]api.Attempt // attempts by step
 	operations []api.Audit
-	items      map[core.StepID]int
 	input      checked
 	output     checked
-	views      []*api.Step               // views by step; nil: to be made
-	asked      map[[2]string]bool        // whether no worker comes, by queue and type
-	counts     map[core.StepID]itemCount // items by group; nil: to be counted
+	views      []view             // the steps as they were shown last
+	asked      map[[2]string]bool // whether no worker comes, by queue and type, as the views have it
 	pauses     []pause
 	again      map[core.StepID]lives // the steps that an operator has put back to work
+}
+
+// view is how a step was shown last; without a step it has to be made.
+type view struct {
+	*api.Step
+	until core.Time // it has to be made again after that; zero: never
 }
 
 // lives describes a step that an operator has put back to work.
@@ -42,7 +44,7 @@ type lives struct {
 // New returns the trail of a run of which no entry was folded yet.
 func New(id core.RunID, def *core.Definition) *Trail {
 	teller := core.NewTeller(id, def)
-	return &Trail{Run: teller.Run(), teller: teller}
+	return &Trail{speaker: speaker{Run: teller.Run(), itemName: teller.ItemName}, teller: teller}
 }
 
 // Of returns the trail of a whole history.
@@ -168,7 +170,7 @@ func (t *Trail) change(id core.StepID, f func(*api.Attempt)) {
 	}
 }
 
-func (t *Trail) key(id core.StepID) string {
+func (t *speaker) key(id core.StepID) string {
 	if int(id) >= len(t.Run.Steps) {
 		return ""
 	}
@@ -193,25 +195,6 @@ func (t *Trail) LastChild(id core.StepID) core.RunID {
 		return core.RunID{}
 	}
 	return child
-}
-
-// itemsOf returns how many items a forEach has, including those that have not begun; 0 if that is unknown.
-func (t *Trail) itemsOf(s *core.Step) int {
-	if s.Spec.Kind != core.KindGroup {
-		return 0
-	}
-	n, known := t.items[s.ID]
-	if known {
-		return n
-	}
-	if def := t.Run.Attached(); def != nil && def.CountItems != nil {
-		n, _ = def.CountItems(t.Run, s)
-	}
-	if t.items == nil {
-		t.items = map[core.StepID]int{}
-	}
-	t.items[s.ID] = n // the list does not change after the step began
-	return n
 }
 
 // superseded reports whether a step belongs to an end of the run that a retry has undone. Example: a hook that ran

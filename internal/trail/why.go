@@ -18,8 +18,8 @@ func sentence(f *policy.Failure) string {
 }
 
 // stepWhy explains in a sentence why a closed step ended as it did; "": there is nothing to explain.
-func (t *Trail) stepWhy(s *core.Step) string {
-	last, n := s.Failure, len(t.attempts[s.ID])
+func (t *speaker) stepWhy(s *core.Step) string {
+	last, n := s.Failure, s.Attempt
 	switch s.Reason {
 	case policy.ReasonNone:
 		if s.Phase == core.StepSucceeded {
@@ -27,7 +27,7 @@ func (t *Trail) stepWhy(s *core.Step) string {
 		}
 		return sentence(s.Failure)
 	case policy.ReasonAttemptsExhausted:
-		if again := t.again[s.ID]; again.n > 0 {
+		if s.Restarted {
 			return fmt.Sprintf("all %d attempts since it was retried are used up; the last one: %s", s.Counted,
 				sentence(last))
 		}
@@ -50,7 +50,7 @@ func (t *Trail) stepWhy(s *core.Step) string {
 	case policy.ReasonNonRetryable:
 		return sentence(last) + " (this failure is never retried)"
 	case policy.ReasonExpressionError:
-		return sentence(last) + " (the policy's retry condition is broken" + t.noteOf(s.ID) + ")"
+		return sentence(last) + " (the policy's retry condition is broken" + noteOf(s) + ")"
 	case policy.ReasonWorkerLost:
 		return fmt.Sprintf("%d attempts in a row were lost with their worker, %d of them while it ran apart "+
 			"from other steps that may kill workers", s.Lost, s.LostAlone)
@@ -69,7 +69,7 @@ func (t *Trail) stepWhy(s *core.Step) string {
 		}
 		return "its condition is false"
 	case policy.ReasonOperator:
-		text := "decided by " + t.lastActor(s.Key())
+		text := "decided by " + t.lastActor(s.ID)
 		if s.Failure != nil && s.Phase == core.StepFailed {
 			text += ": " + sentence(s.Failure)
 		}
@@ -90,19 +90,20 @@ func hung(s *core.Step, attempts int) string {
 	return "; that limit is for all attempts together, startToClose limits each"
 }
 
-func (t *Trail) noteOf(id core.StepID) string {
-	if all := t.attempts[id]; len(all) > 0 && all[len(all)-1].Note != "" {
-		return ": " + all[len(all)-1].Note
+func noteOf(s *core.Step) string {
+	if s.Past.Note != "" {
+		return ": " + s.Past.Note
 	}
 	return ""
 }
 
-func (t *Trail) lastActor(step string) string {
-	for i := len(t.operations) - 1; i >= 0; i-- {
-		if op := t.operations[i]; op.Step == step {
-			text := op.Actor
-			if op.Reason != "" {
-				text += ": " + op.Reason
+// lastActor names who acted last on a step, and why.
+func (t *speaker) lastActor(id core.StepID) string {
+	for i := len(t.Run.Asked) - 1; i >= 0; i-- {
+		if a := t.Run.Asked[i]; a.Step == id {
+			text := a.Actor
+			if a.Reason != "" {
+				text += ": " + a.Reason
 			}
 			return text
 		}
@@ -142,7 +143,7 @@ func suspicion(s *core.Step) string {
 }
 
 // causes returns the steps that explain the run's end: those that did not succeed and whose failure was not tolerated.
-func (t *Trail) causes() []*core.Step {
+func (t *speaker) causes() []*core.Step {
 	tolerates := func(*core.Step) bool { return false }
 	if def := t.Run.Attached(); def != nil && def.Tolerates != nil {
 		tolerates = def.Tolerates
@@ -160,53 +161,54 @@ func (t *Trail) causes() []*core.Step {
 	return out
 }
 
-// ends reports whether an operation ends a run.
-func ends(operation string) bool {
-	return operation == core.OpCancelGracefully.String() || operation == core.OpCancel.String() ||
-		operation == core.OpTerminate.String()
+// runWhy explains in a sentence why a closed run ended as it did, or "" if it succeeded.
+func (t *speaker) runWhy() string {
+	if !t.Run.Phase.Closed() {
+		return ""
+	}
+	return t.whyAs(t.Run.Phase, t.Run.Failure)
 }
 
-// runWhy explains in a sentence why a closed run ended as it did, or "" if it succeeded.
-func (t *Trail) runWhy() string {
-	r := t.Run
-	switch r.Phase {
+// whyAs explains why the run ended, or ends, in a phase with a failure.
+func (t *speaker) whyAs(phase core.RunPhase, f *policy.Failure) string {
+	switch phase {
 	case core.RunSucceeded:
 		return ""
 	case core.RunCancelled, core.RunTerminated:
-		for i := len(t.operations) - 1; i >= 0; i-- {
-			op := t.operations[i]
-			if ends(op.Operation) {
-				text := "by " + op.Actor
-				if op.Reason != "" {
-					text += ": " + op.Reason
-				}
-				return text
-			}
+		by, reason := t.askedToEnd()
+		if by == "" {
+			return sentence(f)
 		}
-		return sentence(r.Failure)
+		if reason != "" {
+			by += ": " + reason
+		}
+		return strings.TrimPrefix(by, " ")
+	case core.RunFailed:
+		if causes := t.causes(); len(causes) > 0 {
+			return t.whyFailed(causes, f)
+		}
 	default:
 	}
-	if r.Phase != core.RunFailed {
-		return sentence(r.Failure)
+	return sentence(f)
+}
+
+// whyFailed explains a failure of a run by the step that caused it.
+func (t *speaker) whyFailed(causes []*core.Step, f *policy.Failure) string {
+	first := causes[0]
+	for _, s := range causes {
+		if s.EndedAt < first.EndedAt || (s.EndedAt == first.EndedAt && s.Group != core.NoStep) {
+			first = s
+		}
 	}
-	if causes := t.causes(); len(causes) > 0 {
-		first := causes[0]
-		for _, s := range causes {
-			if s.EndedAt < first.EndedAt || (s.EndedAt == first.EndedAt && s.Group != core.NoStep) {
-				first = s
-			}
+	// A body may have dealt with failures before the one that ended its run, which its error names.
+	for _, s := range causes {
+		if f != nil && strings.Contains(f.Message, fmt.Sprintf("step %q", s.Key())) {
+			first = s
 		}
-		// A body may have dealt with failures before the one that ended its run, which its error names.
-		for _, s := range causes {
-			if r.Failure != nil && strings.Contains(r.Failure.Message, fmt.Sprintf("step %q", s.Key())) {
-				first = s
-			}
-		}
-		title := fmt.Sprintf("step %q", first.Key())
-		if item := t.teller.ItemName(first.ID); item != "" {
-			title += " (" + item + ")"
-		}
-		return fmt.Sprintf("%s %s: %s", title, strings.ReplaceAll(first.Phase.String(), "_", " "), t.stepWhy(first))
 	}
-	return sentence(r.Failure)
+	title := fmt.Sprintf("step %q", first.Key())
+	if item := t.itemName(first.ID); item != "" {
+		title += " (" + item + ")"
+	}
+	return fmt.Sprintf("%s %s: %s", title, words(first.Phase.String()), t.stepWhy(first))
 }

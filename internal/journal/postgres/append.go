@@ -118,11 +118,11 @@ const ownText = "WITH own AS (UPDATE {schema}.partitions SET last = $3, through 
 // The columns of runs_data that every row has, and where they are in the rows of a view.
 const (
 	runNames = "created_at, ended_at, deadline, wake, applied, partition, phase, id, definition, parent, workflow," +
-		" workflow_id, key, message, labels"
+		" workflow_id, key, message, labels, told"
 	runValues = "u.a, u.b, u.c, u.d, u.e, u.f, u.g, u.h, nullif(u.i, {zero}), nullif(u.j, {zero}), u.k," +
-		" nullif(u.l, ''), nullif(u.m, ''), nullif(u.n, ''), nullif(u.o, '')"
+		" nullif(u.l, ''), nullif(u.m, ''), nullif(u.n, ''), nullif(u.o, ''), u.p"
 	runArrays = "$::bigint[], $::bigint[], $::bigint[], $::bigint[], $::bigint[], $::int[], $::smallint[]," +
-		" $::uuid[], $::uuid[], $::uuid[], $::text[], $::text[], $::text[], $::text[], $::text[]"
+		" $::uuid[], $::uuid[], $::uuid[], $::text[], $::text[], $::text[], $::text[], $::text[], $::bytea[]"
 )
 
 // replaceRun makes the row of a run replace the earlier one, except for what was folded into that. The phase comes
@@ -130,20 +130,21 @@ const (
 const replaceRun = " ON CONFLICT (id) DO UPDATE SET created_at = excluded.created_at, ended_at = excluded.ended_at," +
 	" deadline = excluded.deadline, wake = excluded.wake, applied = excluded.applied, partition = excluded.partition," +
 	" definition = excluded.definition, parent = excluded.parent, workflow = excluded.workflow," +
-	" workflow_id = excluded.workflow_id, key = excluded.key, message = excluded.message, labels = excluded.labels,"
+	" workflow_id = excluded.workflow_id, key = excluded.key, message = excluded.message, labels = excluded.labels," +
+	" told = excluded.told,"
 
 // parts are in the order in which [storage.appending] adds their rows.
 var parts = []part{
 	// A statement has one of these two: some databases refuse to change a table in two parts.
 	{"runs", "INSERT INTO {schema}.runs_data (" + runNames + ") SELECT " + runValues + " FROM own," +
-		" unnest(" + runArrays + ") AS u (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)" + replaceRun +
+		" unnest(" + runArrays + ") AS u (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)" + replaceRun +
 		" phase = excluded.phase"},
 	// A new run that is there already divides by zero: nothing is saved. Other databases that speak PostgreSQL's
 	// protocol have no xmax, which would show which rows were new.
 	{"folded", "INSERT INTO {schema}.runs_data (" + runNames + ", piece, steps)" +
-		" SELECT " + runValues + ", u.p, nullif(u.q, '') FROM own," +
+		" SELECT " + runValues + ", u.q, nullif(u.r, '') FROM own," +
 		" unnest(" + runArrays + ", $::bytea[], $::text[])" +
-		" AS u (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q)" + replaceRun +
+		" AS u (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r)" + replaceRun +
 		" phase = excluded.phase / (CASE WHEN coalesce(excluded.steps, '') = '' AND excluded.piece IS NULL" +
 		" THEN 1 ELSE 0 END)"},
 	{"steps", "INSERT INTO {schema}.steps_data (scheduled_at, ended_at, next_at, deadline, step, attempt, kind," +

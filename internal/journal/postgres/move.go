@@ -36,7 +36,7 @@ const (
 // that have changed since an earlier pass.
 var moved = []struct{ table, columns, rows string }{
 	{"runs_data", "created_at, ended_at, deadline, wake, applied, partition, phase, id, definition, parent, workflow," +
-		" workflow_id, key, message, labels, piece, steps", "id {changed}"},
+		" workflow_id, key, message, labels, piece, steps, told", "id {changed}"},
 	{
 		"steps_data", "scheduled_at, ended_at, next_at, deadline, step, attempt, kind, phase, reason, run, name," +
 			" message",

@@ -31,7 +31,8 @@ func (s *storage) Due(
 // runColumns are a run's columns in the order in which scanRun reads them.
 const runColumns = "id, partition, workflow, workflow_id, key, definition, phase, created_at, ended_at, deadline," +
 	" wake, parent," +
-	" message, applied, labels, ended_at = 0 AND wake <> 2 AND EXISTS (" + retriedText + " AND s.run = runs_data.id)"
+	" message, applied, labels, told," +
+	" ended_at = 0 AND wake <> 2 AND EXISTS (" + retriedText + " AND s.run = runs_data.id)"
 
 // retriedText finds the runs with a step that backs off or is tried again; see journal.StepRow.Retrying. The constants
 // are those of an index, which is used only for the same condition.
@@ -41,9 +42,11 @@ func scanRun(rows pgx.Rows) (r journal.RunRow, err error) {
 	var workflowID, key, message, labels pgtype.Text
 	var definition, parent pgtype.UUID
 	var phase int16
+	var told []byte
 	err = rows.Scan((*[16]byte)(&r.ID), &r.Partition, &r.Workflow, &workflowID, &key, &definition, &phase,
 		(*int64)(&r.CreatedAt), (*int64)(&r.EndedAt), (*int64)(&r.Deadline), (*int64)(&r.Wake), &parent, &message,
-		&r.Applied, &labels, &r.Retrying)
+		&r.Applied, &labels, &told, &r.Retrying)
+	r.Told = string(told)
 	r.Labels = core.Labels(original(labels.String))
 	r.Workflow, r.WorkflowID, r.Key = original(r.Workflow), original(workflowID.String), original(key.String)
 	r.Message = original(message.String)

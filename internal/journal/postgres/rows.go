@@ -60,7 +60,7 @@ func addRuns(v *journal.View, st *statement) bool {
 // addRunRows adds the columns that the rows of all runs have.
 func addRunRows(rows []*journal.RunRow, st *statement) {
 	instants, ids := newColumns[int64](5, len(rows)), newColumns[[16]byte](3, len(rows))
-	texts := newColumns[string](5, len(rows))
+	texts, told := newColumns[string](5, len(rows)), make(blobs, len(rows))
 	partitions, phases := make([]int32, len(rows)), make([]int16, len(rows))
 	for i, r := range rows {
 		wake := r.Wake
@@ -77,11 +77,13 @@ func addRunRows(rows []*journal.RunRow, st *statement) {
 			texts.of(n)[i] = stored(v)
 		}
 		partitions[i], phases[i] = int32(r.Partition), int16(r.Phase)
+		told[i] = []byte(r.Told)
 	}
 	instants.add(st)
 	st.add(partitions, phases)
 	ids.add(st)
 	texts.add(st)
+	st.add(told)
 }
 
 func addSteps(v *journal.View, st *statement) bool {

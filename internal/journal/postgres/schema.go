@@ -30,7 +30,7 @@ var migrations embed.FS
 const versions = "schema_version"
 
 // newest is the version of the schema that this code makes.
-const newest = 1
+const newest = 2
 
 // schemaState is what a schema's tables record about its version.
 type schemaState struct {

@@ -195,7 +195,7 @@ type writer struct {
 	large                                     large
 	pack                                      pack
 	addName, findName, define, findDefinition *sqlite.Stmt
-	addLabel, dropLabels                      *sqlite.Stmt
+	addLabel, dropLabels, addTold, dropTold   *sqlite.Stmt
 	labelled                                  bool // the file may have labels
 
 	buf   []byte          // the buffer for the batch's entries, if the caller has not encoded them
@@ -231,6 +231,8 @@ func (w *writer) prepare() error {
 			" SET kind = excluded.kind, name = excluded.name, source = excluded.source RETURNING num"},
 		{&w.addLabel, "INSERT INTO labels VALUES (?, ?, ?)"},
 		{&w.dropLabels, "DELETE FROM labels WHERE run = ?"},
+		{&w.addTold, "REPLACE INTO told VALUES (?, ?)"},
+		{&w.dropTold, "DELETE FROM told WHERE run = ?"},
 	} {
 		stmt, err := w.conn.stmt(s.query)
 		if err != nil {

@@ -192,7 +192,8 @@ func (j *Journal) identify(c *conn) (empty bool, err error) {
 // create makes an empty file a journal, in one transaction.
 func create(c *conn, partitions int) (err error) {
 	defer sqlitex.Save(c.Conn)(&err)
-	tables := schema + messageTables + feedTable + labelTable + documentTable + largeTable + endedTable + listIndexes
+	tables := schema + messageTables + feedTable + labelTable + documentTable + largeTable + endedTable +
+		toldTable + ";" + listIndexes
 	for _, script := range []string{
 		tables,
 		fmt.Sprintf("INSERT INTO meta VALUES ('partitions', %d), ('format', %d);", partitions, format),

@@ -40,7 +40,7 @@ func (j *Journal) prune(ctx context.Context, partition int, old journal.Old) (n 
 			"DELETE FROM history WHERE run = ?", "DELETE FROM attempts_data WHERE run = ?",
 			"DELETE FROM steps_data WHERE run = ?",
 			"DELETE FROM labels WHERE run = ?", "DELETE FROM runs_data WHERE id = ?",
-			"DELETE FROM ended_data WHERE run = ?",
+			"DELETE FROM ended_data WHERE run = ?", "DELETE FROM told WHERE run = ?",
 		} {
 			s, err := j.w.conn.stmt(table)
 			if err != nil {

@@ -39,7 +39,8 @@ func (j *Journal) Due(
 var runColumns = "r.id, r.partition, n.name, r.workflow_id, r.key, d.id, r.phase, r.created_at, r.ended_at," +
 	" r.deadline, r.wake, r.parent, r.message, r.applied," +
 	fmt.Sprintf(" CASE WHEN r.ended_at = 0 AND r.wake <> %d THEN EXISTS (SELECT 1 FROM steps_data s"+
-		" INDEXED BY steps_retrying WHERE s.run = r.id AND %s) END, ", journal.WakeSetAside, retrying) + labelsOf
+		" INDEXED BY steps_retrying WHERE s.run = r.id AND %s) END, ", journal.WakeSetAside, retrying) +
+	labelsOf + ", " + toldOf
 
 // runNames joins the names that a run's row refers to.
 const runNames = " LEFT JOIN names n ON n.id = r.workflow LEFT JOIN definitions d ON d.num = r.definition"
@@ -63,6 +64,7 @@ func scanRun(s *sqlite.Stmt) (r journal.RunRow) {
 	r.Applied = uint64(s.ColumnInt64(13))
 	r.Retrying = s.ColumnBool(14)
 	r.Labels = core.Labels(s.ColumnText(15))
+	r.Told = s.ColumnText(16)
 	return r
 }
 

@@ -30,7 +30,7 @@ func (j *Journal) read(ctx context.Context, fn func(c *conn) error) error {
 	}
 	err := error(nil)
 	if conn == nil {
-		if conn, err = openReader(j.path); err != nil {
+		if conn, err = openWithTold(j.path); err != nil {
 			readers <- nil
 			return j.wrap("open", err)
 		}

@@ -17,7 +17,7 @@ func (j *Journal) Rewrite(ctx context.Context, v *journal.View) error {
 	return j.change(ctx, "rewrite", func() (int, error) {
 		for _, table := range []string{
 			"DELETE FROM attempts_data WHERE run = ?", "DELETE FROM steps_data WHERE run = ?",
-			"DELETE FROM ended_data WHERE run = ?",
+			"DELETE FROM ended_data WHERE run = ?", "DELETE FROM told WHERE run = ?",
 			"DELETE FROM labels WHERE run = ?", "DELETE FROM runs_data WHERE id = ?",
 		} {
 			s, err := j.w.conn.stmt(table)

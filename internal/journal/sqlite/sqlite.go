@@ -225,7 +225,9 @@ func (j *Journal) open(partitions int) error {
 	if empty {
 		err = create(conn, j.count)
 	} else {
-		err = refreshViews(conn)
+		if err = execute(conn, toldTable); err == nil {
+			err = refreshViews(conn)
+		}
 	}
 	if err != nil {
 		return err

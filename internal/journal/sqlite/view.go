@@ -21,6 +21,9 @@ func (w *writer) view(partition int, v *journal.View) (size int, err error) {
 	if err := w.labels(v.Runs); err != nil {
 		return 0, err
 	}
+	if err := w.told(v); err != nil {
+		return 0, err
+	}
 	steps, attempts, err := w.takeEnded(v)
 	if err != nil {
 		return 0, err

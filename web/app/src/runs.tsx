@@ -2,6 +2,7 @@
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { plain } from "./ansi.ts";
+import { Says } from "./says.tsx";
 import type { RunSummary } from "./api.ts";
 import { countRuns } from "./api.ts";
 import { useAsked } from "./asked.ts";
@@ -194,18 +195,17 @@ function Empty({ q }: { q: string }) {
 }
 
 function RowOf({ r, chosen, left, selected, onSelect }: { r: RunSummary; chosen: boolean; left: ReadonlySet<string>; selected: boolean; onSelect: (range: boolean) => void }) {
-  const open = !isClosed(r.phase), began = parse(r.createdAt), deadline = parse(r.deadline);
+  const open = !isClosed(r.phase), began = parse(r.createdAt), first = r.ends?.[0];
   const late = open && r.expectedEnd !== undefined, name = plain(r.workflowId || r.run.slice(0, 18));
   const cells: Record<Column, ComponentChildren> = {
     Flow: <bdi>{plain(r.workflow)}</bdi>,
     Started: <Time at={r.createdAt} ago />,
     Took: open ? <Ticking key={r.createdAt} of={(current) => length(current - began)} /> : length(parse(r.endedAt) - began),
-    "Ends by": open && Number.isFinite(deadline) ? <span class={late ? "bad" : ""} title={late ? "It will miss its deadline" : undefined}>{late ? "⚠ " : ""}<Time at={r.deadline} ago /></span> : null,
+    "Ends by": open && first?.at && !first.renewed ? <span class={late ? "bad" : ""} title={plain([first.step, first.text].filter(Boolean).join(" "))}>{late ? "⚠ " : ""}<Time at={first.at} ago /></span> : null,
     About: (
       <>
-        {open && r.problem ? <bdi class="bad" title={plain(r.problem)}>{plain(r.problem.slice(0, 300))}</bdi> : r.message ? <bdi title={plain(r.message.slice(0, 1000))}>{plain(r.message.slice(0, 300))}</bdi> : null}
-        {late ? <span class="bad">misses its deadline</span> : null}
-        {open && r.wake && r.wake !== r.deadline ? <span class="dim">next <Time at={r.wake} ago /></span> : null}
+        {r.says ? <span class={r.status === "stuck" || r.unfinished ? "bad" : ""} title={plain(r.says.text)}><Says says={r.says} run={r.run} /></span> : null}
+        {late ? <span class="bad"> misses its deadline</span> : null}
       </>
     ),
     Labels: Object.entries(r.labels ?? {}).map(([k, v]) => <span class="tag" key={k}><bdi>{plain(`${k}=${v}`)}</bdi></span>),

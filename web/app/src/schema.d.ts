@@ -1703,6 +1703,7 @@ export interface components {
             givesUp?: string;
             limit?: string;
             reason?: string;
+            soonest?: boolean;
         };
         Answer: {
             failure?: components["schemas"]["FailureForm"];
@@ -2182,12 +2183,14 @@ export interface components {
             /** Format: int64 */
             attempts?: number;
             cause: string;
+            child?: string;
             ends: string;
             from?: string;
             left?: string;
             limit?: string;
             origin?: string;
             renewed?: boolean;
+            soonest?: boolean;
             step?: string;
             text: string;
         };
@@ -2869,6 +2872,7 @@ export interface components {
             steps: components["schemas"]["Step"][] | null;
             stopping?: boolean;
             then?: components["schemas"]["Saying"];
+            unfinished?: boolean;
             wake?: string;
             why?: string;
             workflow: string;
@@ -2888,6 +2892,7 @@ export interface components {
             deadline?: string;
             definition?: string;
             endedAt?: string;
+            ends?: components["schemas"]["End"][] | null;
             expectedEnd?: string;
             key?: string;
             labels?: {
@@ -2900,8 +2905,11 @@ export interface components {
             resting?: boolean;
             retrying?: boolean;
             run: string;
+            says?: components["schemas"]["Saying"];
             status: string;
             stopping?: boolean;
+            then?: components["schemas"]["Saying"];
+            unfinished?: boolean;
             wake?: string;
             workflow: string;
             workflowId?: string;

@@ -20,6 +20,7 @@ const states = {
   held: state("Held", "‖", "hold"),
   paused: state("Paused", "▮▮", "hold"),
   stopping: state("Stopping", "◼\ufe0e", "warn"),
+  stuck: state("Stuck", "▲", "bad"),
   succeeded: state("Succeeded", "✓", "ok"),
   failed: state("Failed", "✗", "bad"),
   timed_out: state("Timed out", "⋈", "bad"),
