@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -60,9 +61,26 @@ it: attempts that were made since are made again.`,
 					return fmt.Errorf("%s exists: move it away first", p.Path+suffix)
 				}
 			}
-			return a.copyChecked(cmd.Context(), args[0], p.Path, p.Path, a.folders(args[0], p.Path, false))
+			err = a.copyChecked(cmd.Context(), args[0], p.Path, p.Path, a.folders(args[0], p.Path, false))
+			if err != nil {
+				return err
+			}
+			return acceptRestored(cmd.Context(), p)
 		},
 	}
+}
+
+// acceptRestored accepts a restored file where a newer one was before: restoring it is what the operator wants.
+func acceptRestored(ctx context.Context, p database.Place) error {
+	if _, err := os.Stat(p.SeenFile()); err != nil {
+		return nil //nolint:nilerr // nothing was seen here before
+	}
+	j, err := p.OpenToAccept(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = p.Accept(ctx, j)
+	return errors.Join(err, j.Close())
 }
 
 // fileToCopy returns the file of the database.

@@ -8,12 +8,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-dev/pawl/internal/access"
 	"github.com/pawl-dev/pawl/internal/api"
+	"github.com/pawl-dev/pawl/internal/cluster"
 	"github.com/pawl-dev/pawl/internal/cluster/share"
+	"github.com/pawl-dev/pawl/internal/daemon/database"
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
@@ -22,11 +26,12 @@ func (a clusterVerbs) clusterCommand() *cobra.Command {
 		"Several pawl servers with the same --database in PostgreSQL and --cluster-listen are the nodes of a cluster. "+
 			"With --database these commands work with the table of nodes there, also while no node is alive; with "+
 			"--server they ask a node.",
-		a.clusterStatusCommand(), a.clusterDrainCommand(), a.clusterMoveCommand(), a.clusterStoreCommand())
+		a.clusterStatusCommand(), a.clusterDrainCommand(), a.clusterMoveCommand(), a.clusterStoreCommand(),
+		a.clusterAcceptCommand())
 }
 
-// journalOpener opens the journal of an address.
-type journalOpener func(ctx context.Context, address string) (journal.Journal, error)
+// journalOpener opens the journal of a place.
+type journalOpener func(p database.Place, ctx context.Context) (journal.Journal, error)
 
 // withCluster calls fn with the nodes of a server's cluster, or of the database. The database is asked itself, also
 // where a node has it.
@@ -46,7 +51,7 @@ func (a clusterVerbs) withCluster(ctx context.Context, open journalOpener, fn fu
 		return usage("pawl cluster works with the database of the nodes: write --database postgres://…, or with " +
 			"one of them: --server URL")
 	}
-	j, err := open(ctx, p.Server)
+	j, err := open(p, ctx)
 	if err != nil {
 		return err
 	}
@@ -62,7 +67,7 @@ func (a clusterVerbs) clusterStatusCommand() *cobra.Command {
 		Use: "status", Short: "List the nodes, and which partitions each of them has", Args: cobra.NoArgs,
 		Example: "  pawl cluster status --database postgres://pawl@db/pawl",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withCluster(cmd.Context(), journal.OpenReadOnly, func(nodes api.Cluster) error {
+			return a.withCluster(cmd.Context(), database.Place.OpenReadOnly, func(nodes api.Cluster) error {
 				s, err := nodes.Cluster(cmd.Context())
 				if err != nil {
 					return err
@@ -121,7 +126,7 @@ that back. It goes on to answer requests, by asking the others. Steps that it ex
 start again where their runs are then. A server that gets SIGTERM does the same by itself.`,
 		Example: "  pawl cluster drain db1-k3vq7x2m --database postgres://pawl@db/pawl",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCluster(cmd.Context(), journal.Open, func(nodes api.Cluster) error {
+			return a.withCluster(cmd.Context(), database.Place.Open, func(nodes api.Cluster) error {
 				err := nodes.Drain(cmd.Context(), api.NodeDrain{Node: args[0], Undo: undo})
 				switch {
 				case err != nil:
@@ -162,7 +167,7 @@ Steps that the old owner executes are stopped, and start again with the new one.
 			if !undo {
 				r.Node = args[1]
 			}
-			return a.withCluster(cmd.Context(), journal.Open, func(nodes api.Cluster) error {
+			return a.withCluster(cmd.Context(), database.Place.Open, func(nodes api.Cluster) error {
 				err := nodes.Move(cmd.Context(), r)
 				switch {
 				case err != nil:
@@ -178,4 +183,119 @@ Steps that the old owner executes are stopped, and start again with the new one.
 	}
 	cmd.Flags().BoolVar(&undo, "undo", false, "let the partition be with any node again")
 	return cmd
+}
+
+// acceptance is the JSON output of pawl cluster accept.
+type acceptance struct {
+	Database   string   `json:"database"`
+	Accepted   bool     `json:"accepted"`
+	Generation uint64   `json:"generation,omitempty"`
+	Lost       []string `json:"lost"` // batches by partition, as far as this machine has seen them
+	Runs       []string `json:"runs"` // runs with logs on this machine that are not in the database
+}
+
+func (a clusterVerbs) clusterAcceptCommand() *cobra.Command {
+	dry := false
+	cmd := &cobra.Command{
+		Use: "accept", Short: "Go on with a database that went back: another primary, or a restored copy",
+		Long: `Nodes refuse a database that lacks something which they have seen of it. If it is the one to go on with,
+stop all nodes and run this, on a machine that had a node: it shows what is given up, as far as it was seen there, and
+makes what the database has the truth from now on, as a new generation. It is in the audit log. Other copies are
+refused from then on. Look first with --dry-run. It works for a database in a file, too.`,
+		Example: "  pawl cluster accept --dry-run --database postgres://pawl@db/pawl\n" +
+			"  pawl cluster accept --database postgres://pawl@db/pawl",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := a.where()
+			if err != nil {
+				return err
+			}
+			if p.Memory {
+				return usage("a database in memory never goes back: name one with --database")
+			}
+			j, err := p.OpenToAccept(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return errors.Join(a.accept(cmd.Context(), p, j, dry), j.Close())
+		},
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be given up, and accept nothing")
+	return cmd
+}
+
+func (a clusterVerbs) accept(ctx context.Context, p database.Place, j journal.Journal, dry bool) error {
+	if err := refuseAlive(ctx, j); err != nil {
+		return err
+	}
+	given, err := p.Gives(ctx, j)
+	if err != nil {
+		return err
+	}
+	out := acceptance{
+		Database: p.Name(), Accepted: !dry, Lost: append([]string{}, given.Batches...),
+		Runs: append([]string{}, given.Runs...),
+	}
+	if !dry {
+		g, err := p.Accept(ctx, j)
+		if err == nil {
+			err = access.Note(ctx, j, api.Audited{
+				Actor: "local", Method: "ACCEPT", Path: fmt.Sprintf("/cluster/generation/%d", g.Number),
+				Status: 200, From: a.who(),
+			})
+		}
+		if err != nil {
+			return err
+		}
+		out.Generation = g.Number
+	}
+	if a.structured() {
+		return a.print(out)
+	}
+	if len(out.Lost) == 0 {
+		a.say("nothing that this machine has seen of %s is missing there", screen.Clean(out.Database))
+	}
+	for _, line := range out.Lost {
+		a.say("lost: %s", line)
+	}
+	for _, run := range out.Runs {
+		a.say("not there: run %s, whose logs are on this machine", run)
+	}
+	if dry {
+		a.say("nothing was accepted: leave --dry-run out for that")
+		return nil
+	}
+	a.say("accepted as generation %d: nodes go on with what it has", out.Generation)
+	return nil
+}
+
+// refuseAlive refuses a database that nodes work with.
+func refuseAlive(ctx context.Context, j journal.Journal) error {
+	shared, ok := j.(cluster.Shareable)
+	if !ok {
+		return nil // a file has one process, which holds it
+	}
+	nodes, lease := shared.Nodes()
+	var alive []string
+	for from := time.Now(); time.Since(from) <= lease+time.Second; {
+		s, err := nodes.Snapshot(ctx)
+		if err != nil {
+			return err
+		}
+		alive = nil
+		for _, n := range s.Nodes {
+			if n.Alive {
+				alive = append(alive, screen.Clean(n.ID))
+			}
+		}
+		if len(alive) == 0 {
+			return nil
+		}
+		select { // the last sign of life of a node that was stopped counts for a while
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(lease / 10):
+		}
+	}
+	return fmt.Errorf("stop all nodes first: %s work with this database", strings.Join(alive, ", "))
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-dev/pawl/internal/api"
-	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/daemon/database"
 )
 
 func (a clusterVerbs) clusterStoreCommand() *cobra.Command {
@@ -29,7 +29,7 @@ else, so restore it from a backup.`,
 		Example: "  pawl cluster store remove b --database postgres://pawl@db/pawl",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCluster(cmd.Context(), journal.Open, func(nodes api.Cluster) error {
+			return a.withCluster(cmd.Context(), database.Place.Open, func(nodes api.Cluster) error {
 				err := nodes.RemoveStore(cmd.Context(), api.StoreRemove{Name: args[0], Gone: gone})
 				switch {
 				case err != nil:
@@ -57,7 +57,7 @@ lower-case letters, digits and _. With the name of a store that there is, its ad
 		Example: "  pawl cluster store add b postgres://pawl@db2/pawl --database postgres://pawl@db/pawl",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withCluster(cmd.Context(), journal.Open, func(nodes api.Cluster) error {
+			return a.withCluster(cmd.Context(), database.Place.Open, func(nodes api.Cluster) error {
 				err := nodes.AddStore(cmd.Context(), api.StoreAdd{Name: args[0], Address: args[1]})
 				if err == nil {
 					a.say("%s can keep partitions; pawl cluster store move moves one there", args[0])
@@ -73,7 +73,7 @@ func (a clusterVerbs) storeListCommand() *cobra.Command {
 		Use: "list", Short: "List the databases that keep partitions", Args: cobra.NoArgs,
 		Example: "  pawl cluster store list --database postgres://pawl@db/pawl",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withCluster(cmd.Context(), journal.OpenReadOnly, func(nodes api.Cluster) error {
+			return a.withCluster(cmd.Context(), database.Place.OpenReadOnly, func(nodes api.Cluster) error {
 				s, err := nodes.Cluster(cmd.Context())
 				if err != nil {
 					return err
@@ -118,7 +118,7 @@ moves the partition itself.`,
 			if err != nil || partition < 0 {
 				return usage("%q is not a partition: write its number, as pawl cluster store list does", args[0])
 			}
-			return a.withCluster(cmd.Context(), journal.Open, func(nodes api.Cluster) error {
+			return a.withCluster(cmd.Context(), database.Place.Open, func(nodes api.Cluster) error {
 				err := nodes.MoveToStore(cmd.Context(), api.StoreMove{Partition: partition, Store: args[1]})
 				if err == nil {
 					a.say("partition %d moves to the store %s, see pawl cluster store list", partition, args[1])

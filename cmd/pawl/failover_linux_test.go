@@ -17,14 +17,17 @@ import (
 )
 
 // TestPromoted kills the primary server of the database under two nodes, and promotes its synchronous standby. Every
-// run that was acknowledged is there, once, and ends.
+// run that was acknowledged is there, once, and ends. Then the old primary is back and takes writes, at the address
+// that is tried first: nodes that are started again, and new ones that have seen nothing themselves, work with the new
+// one.
 func TestPromoted(t *testing.T) {
 	nightly.Only(t, "two database servers, one takes over")
 	t.Parallel()
 	primary := pgtest.StartServer(t, "-c", "synchronous_standby_names=walreceiver")
 	standby := primary.Standby()
+	standby.Set("-c", "synchronous_standby_names=")
 	b := nodesBedOn(t, twoServers(t, primary, standby), primary.Lease())
-	_, atA := b.node()
+	first, atA := b.node()
 	_, atB := b.node()
 	b.await(3, 3)
 	ids := b.keyed(atA, 12)
@@ -37,7 +40,31 @@ func TestPromoted(t *testing.T) {
 	t.Logf("the nodes found all runs %s after the primary was killed", time.Since(began))
 	b.ends(atB, ids)
 	b.ends(atA, b.start(atB, "after", 6))
+
+	primary.Set("-c", "synchronous_standby_names=")
+	primary.Replace(primary)
+	if err := first.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.cmd.Wait() // killed
+	_, atA = b.node()
+	stranger := b.command()
+	stranger.Env = append(stranger.Env, "XDG_STATE_HOME="+t.TempDir())
+	_, atC := b.nodeBy(stranger, "")
+	b.await(2, 2, 2)
+	for _, c := range []*httpapi.Client{atA, atC} {
+		if again := b.keyed(c, 12); !slices.Equal(again, ids) {
+			t.Errorf("the runs %v were acknowledged, with the old primary back they are %v", ids, again)
+		}
+	}
+	b.ends(atC, b.start(atA, "later", 6))
 	b.pawl("doctor")
+	alone := *b
+	alone.database = primary.DSN() + "&" + primary.Lease()
+	out, err := alone.command(append([]string{"server"}, alone.flags("secret")...)...).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "this database went back (") {
+		t.Errorf("a node on the old primary alone: %v %s", err, out)
+	}
 }
 
 // twoServers returns the address of a database that has a standby, whichever of the two is the primary.
@@ -111,6 +138,18 @@ func TestRestored(t *testing.T) {
 	restored.Replace(server)
 	if err := os.Remove(filepath.Join(b.dir, "go")); err != nil {
 		t.Fatal(err)
+	}
+	refused := b.command(append([]string{"server"}, b.flags("secret")...)...)
+	out, err := refused.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "this database went back (partition ") {
+		t.Fatalf("a node on a restored database: %v %s", err, out)
+	}
+	if said := b.pawl("cluster", "accept"); !strings.Contains(said, "lost: partition ") ||
+		!strings.Contains(said, late[0]) || !strings.Contains(said, "accepted as generation 1") {
+		t.Errorf("accepted: %s", said)
+	}
+	if said := b.pawl("audit"); !strings.Contains(said, "/cluster/generation/1") {
+		t.Errorf("the audit log: %s", said)
 	}
 	_, c = b.node()
 	begun(2)

@@ -150,6 +150,8 @@ func (g *guarding) add(flags *pflag.FlagSet) {
 		"share the database with other servers: address and port to listen on for them, such as 10.0.0.5:7296")
 	flags.StringVar(&g.sharing.address, clusterAddressFlag, "",
 		"address and port at which the other nodes reach this one (default: that of --cluster-listen)")
+	flags.StringSliceVar(&g.sharing.peers, clusterPeersFlag, nil,
+		"other nodes, asked what they have seen of the database before this one works with it: 10.0.0.6:7296,…")
 	flags.StringVar(&g.sharing.secretFile, clusterSecretFlag, "",
 		"file with the secret that all nodes of a cluster have")
 	g.signing.add(flags)

@@ -20,11 +20,13 @@ const (
 	clusterListenFlag  = "cluster-listen"
 	clusterAddressFlag = "cluster-address"
 	clusterSecretFlag  = "cluster-secret-file"
+	clusterPeersFlag   = "cluster-peers"
 )
 
 // sharing is what a server has if it shares its database with other servers, the nodes of a cluster.
 type sharing struct {
 	listen, address, secretFile string
+	peers                       []string // addresses of other nodes
 
 	*share.Node              // nil if it shares nothing
 	listener    net.Listener // the address at which it answers the other nodes
@@ -44,12 +46,18 @@ func (s *sharing) prepare(database string, g *guarding) error {
 		return usage("--%s: only a database in PostgreSQL can be shared; write --database postgres://…",
 			clusterListenFlag)
 	}
+	for _, peer := range s.peers {
+		if _, _, err := net.SplitHostPort(peer); err != nil {
+			return usage("--%s %q: write the address at which a node is reached by others, as HOST:PORT",
+				clusterPeersFlag, peer)
+		}
+	}
 	keys, err := wire.ReadKeys(s.secretFile)
 	if err != nil {
 		return err
 	}
 	s.Node = share.New(share.Config{
-		Address: s.address, Keys: keys, Version: buildVersion(), Log: g.log,
+		Address: s.address, Peers: s.peers, Keys: keys, Version: buildVersion(), Log: g.log,
 	})
 	return nil
 }
@@ -57,9 +65,9 @@ func (s *sharing) prepare(database string, g *guarding) error {
 // prepareSharing checks the settings of a cluster, if there are any.
 func (a serverVerbs) prepareSharing(g *guarding) error {
 	if g.sharing.listen == "" {
-		if g.sharing.address+g.sharing.secretFile != "" {
-			return usage("--%s and --%s are for nodes of a cluster: give --%s, too", clusterAddressFlag,
-				clusterSecretFlag, clusterListenFlag)
+		if g.sharing.address+g.sharing.secretFile != "" || len(g.sharing.peers) > 0 {
+			return usage("--%s, --%s and --%s are for nodes of a cluster: give --%s, too", clusterAddressFlag,
+				clusterPeersFlag, clusterSecretFlag, clusterListenFlag)
 		}
 		return nil
 	}

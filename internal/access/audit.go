@@ -67,6 +67,12 @@ func (k *Keeper) Record(e api.Audited) {
 	}
 }
 
+// Note writes an entry of something that a person has done to the database itself, while no server has it.
+func Note(ctx context.Context, documents journal.Documents, e api.Audited) error {
+	e.At = api.At(time.Now())
+	return documents.PutDocuments(ctx, document(e))
+}
+
 // Close writes the recorded entries. It returns the error of the entries that could not be written last. The journal is
 // still needed.
 func (k *Keeper) Close() error {

@@ -79,6 +79,10 @@ var translations = []translation{
 	{journal.ErrNewer, CodeStorage, ""},
 	{journal.ErrNoJournal, CodeStorage, ""},
 	{journal.ErrGone, CodeStorage, ""},
+	{
+		journal.ErrBehind, CodeStalled,
+		"nothing was read or saved; where the address leads to the right database again, the engine goes on by itself",
+	},
 	{journal.ErrFull, CodeStalled, "nothing was saved; free some disk space, and the engine goes on by itself"},
 	{
 		journal.ErrReadOnly, CodeStalled,

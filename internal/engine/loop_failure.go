@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/core"
+	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 // stalled reports whether the journal takes no writes for now.
@@ -22,10 +23,14 @@ func (l *loop) failed() bool {
 // fail handles a failed append, or a failed read without which the open batch must not be saved. The partition forgets
 // its memory. If the error is not final, the loop opens the partition again later.
 func (l *loop) fail(err error, now core.Time) {
-	if partitionLost(err) {
-		l.e.cfg.Log.Error("another engine owns the partition now, this one ends", "id", "partition-lost",
+	switch {
+	case partitionLost(err):
+		l.e.cfg.Log.Error("this engine has lost the partition and ends it here", "id", "partition-lost",
 			"partition", l.e.cfg.Partition, "error", err)
-	} else {
+	case errors.Is(err, journal.ErrBehind):
+		l.e.cfg.Log.Error("the database lacks something that was seen of it, nothing is read or written there",
+			"id", "database-went-back", "partition", l.e.cfg.Partition, "error", err)
+	default:
 		l.e.cfg.Log.Error("the journal cannot be read or written, new requests are refused until it can",
 			"id", "storage-stalled",
 			"partition", l.e.cfg.Partition, "error", err)

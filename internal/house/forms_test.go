@@ -74,6 +74,9 @@ var forms = []form{
 		"internal/service/testdata/0.1.0/answer.json",
 	}},
 	{"what an answer is to a server", "", []string{"internal/server/testdata/0.1.0/kept.json"}},
+	{"what was seen of a database, in files and between nodes", "internal/journal.seenVersion", []string{
+		"internal/journal/testdata/0.2.0/seen.json",
+	}},
 	{"cursors of lists", "internal/service.cursorVersion", []string{"internal/service/testdata/0.1.0/cursor.txt"}},
 	{"the virtual clock", "internal/virtual.documentVersion", []string{"internal/virtual/testdata/0.1.0/mark.json"}},
 	{"tokens of attempts", "", []string{"internal/remote/testdata/0.1.0/token.txt"}},

@@ -34,11 +34,15 @@ var (
 	ErrNoAnswer  = errors.New("journal: the storage does not answer") // only a read returns it; a later try may succeed
 	ErrGone      = errors.New("journal: the storage was taken away while it was open")
 	ErrNoJournal = errors.New("journal: not a Pawl database")
+	// ErrBehind means that a database lacks what was seen of it: it is another primary, or a restored copy. Nothing is
+	// read or written there. A later try may succeed, since the address may lead to the right one again.
+	ErrBehind = errors.New("journal: this database went back")
 )
 
 // Stalls reports whether an error means that the storage does not work at present: a later try may succeed.
 func Stalls(err error) bool {
-	return errors.Is(err, ErrNoAnswer) || errors.Is(err, ErrFull) || errors.Is(err, ErrReadOnly)
+	return errors.Is(err, ErrNoAnswer) || errors.Is(err, ErrFull) || errors.Is(err, ErrReadOnly) ||
+		errors.Is(err, ErrBehind)
 }
 
 // Ownership decides who may append to a partition. The storage decides when an owner is gone: after Release, when its
@@ -102,6 +106,7 @@ func WhileHeld(ctx context.Context, open func() error, tell func(error)) error {
 // come one after the other. A storage reads no clock, except for the end of a lease: instants are arguments.
 type Journal interface {
 	Ownership
+	Remembering
 	Messages
 	Documents
 	// Append makes a batch durable, with its part of the view: all of it or nothing. It is a sign of life. Errors:

@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -97,8 +98,9 @@ func (s *Server) Kill() {
 	if err == nil {
 		err = p.Kill()
 	}
-	// The server's other processes notice on their own that it is gone, and no server can start where its file is.
-	if err = errors.Join(err, os.Remove(path)); err != nil {
+	// The server's other processes notice on their own that it is gone, and no server can start where its files are.
+	socket := filepath.Join(s.c.dir, fmt.Sprintf(".s.PGSQL.%d", s.c.port))
+	if err = errors.Join(err, os.Remove(path), os.Remove(socket), os.Remove(socket+".lock")); err != nil {
 		s.t.Fatal(err)
 	}
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
@@ -108,3 +110,6 @@ func (s *Server) Kill() {
 	}
 	s.t.Fatal("something of the killed server still listens")
 }
+
+// Set changes the settings with which the server starts the next time.
+func (s *Server) Set(settings ...string) { s.c.settings = settings }

@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/cluster/wire"
 	"github.com/pawl-dev/pawl/internal/core"
 	"github.com/pawl-dev/pawl/internal/engine"
+	"github.com/pawl-dev/pawl/internal/journal"
 	"github.com/pawl-dev/pawl/internal/service"
 )
 
@@ -32,9 +33,12 @@ type Config struct {
 	Address string // HOST:PORT where the other nodes reach it. Default: where it listens
 	Keys    *wire.Keys
 	Version string
-	Program bool      // it is a Go program, and no pawl server
-	Dial    wire.Dial // connects to other nodes. nil: the network of this machine
-	Log     *slog.Logger
+	Program bool // it is a Go program, and no pawl server
+	// Peers are addresses of other nodes, which are asked what they have seen of the database before this one takes
+	// partitions, beside those that the database names.
+	Peers []string
+	Dial  wire.Dial // connects to other nodes. nil: the network of this machine
+	Log   *slog.Logger
 }
 
 // Node is this process as a node.
@@ -45,7 +49,10 @@ type Node struct {
 	others  *wire.Others
 	member  atomic.Pointer[cluster.Member]
 	storage cluster.Storage
+	seen    journal.Remembering
 	lease   time.Duration
+	asking  context.CancelFunc // ends the questions to other nodes; nil: none are asked
+	asked   sync.WaitGroup
 	http    *http.Server
 	ended   chan error
 	hints   wire.Hints
@@ -143,6 +150,7 @@ func (n *Node) Configure(cfg *engine.Config) error {
 		return errors.New("only a database in PostgreSQL can be shared: name it with postgres://…")
 	}
 	n.storage, n.lease = j.Nodes()
+	n.seen = cfg.Journal
 	cfg.Shared, cfg.Owner, cfg.Sent = true, n.node.ID, n.others.Expect
 	return nil
 }
@@ -213,12 +221,15 @@ func (n *Node) listen(e *engine.Engine) {
 			m.Look()
 		}
 	}
-	n.hints.Expect = e.ExpectAt
+	n.hints.Expect, n.hints.Seen = e.ExpectAt, n.seen.Seen
 }
 
 // enter puts the node on the table.
 func (n *Node) enter(ctx context.Context, e *engine.Engine) error {
 	log := n.cfg.Log
+	if err := n.learn(ctx); err != nil {
+		return errors.Join(err, n.Stop())
+	}
 	cfg := cluster.Config{
 		Node: n.node, Storage: n.storage, Engine: e, Every: n.lease / 6, Log: log,
 		Moved: func(ctx context.Context, stand cluster.Snapshot) { n.nodes.Look(ctx, n.node.ID, stand) },
@@ -232,6 +243,7 @@ func (n *Node) enter(ctx context.Context, e *engine.Engine) error {
 	}
 	n.member.Store(m)
 	n.others.Attach(m)
+	n.keepAsking()
 	log.Info("joined the cluster", "node", n.node.ID, "address", n.node.Address)
 	log.Info("limits of queues and services are counted by each node for its own runs: set each to what one node " +
 		"may do")
@@ -279,6 +291,10 @@ const answerWithin = 2 * time.Second
 
 // Stop answers no further nodes, but completes the open requests.
 func (n *Node) Stop() error {
+	if n.asking != nil {
+		n.asking()
+		n.asked.Wait()
+	}
 	if n.main != nil {
 		n.main.spaces.Delete(n.namespace)
 	}

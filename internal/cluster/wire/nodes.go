@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/api/httpapi"
 	"github.com/pawl-dev/pawl/internal/cluster"
+	"github.com/pawl-dev/pawl/internal/journal"
 )
 
 // The requests of nodes among each other, beside those of the API.
@@ -21,6 +22,7 @@ const (
 	lookPath     = "/cluster/look"     // something has changed: read the table of nodes
 	expectPath   = "/cluster/expect"   // messages were sent to ?partition=N
 	webhooksPath = "/cluster/webhooks" // webhooks or deliveries have changed: read them again
+	seenPath     = "/cluster/seen"     // GET: what the node has seen of the database
 
 	hopsHeader = "Pawl-Hops"
 	mostHops   = 3 // the bound of one request; it takes more hops only while partitions move all the time
@@ -121,6 +123,7 @@ type Hints struct {
 	Look     func()                          // something has changed in the table of nodes
 	Expect   func(partition int)             // messages for a partition were sent
 	Webhooks func(ctx context.Context) error // webhooks or deliveries have changed. nil: this node sends none
+	Seen     func() journal.Seen             // what this node has seen of the database
 }
 
 // Handler answers the requests of other nodes. next answers the API, and in returns the receiver of hints about a
@@ -156,6 +159,21 @@ func (n *Nodes) Handler(next http.Handler, in func(namespace string) (h Hints, o
 		}
 		h.Expect(p)
 		return http.StatusNoContent
+	})
+	mux.HandleFunc("GET "+seenPath, func(w http.ResponseWriter, r *http.Request) {
+		h, ok := in(r.Header.Get(httpapi.NamespaceHeader))
+		if !ok || h.Seen == nil {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		seen := h.Seen()
+		text, err := seen.Encode()
+		if err != nil {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(text) // the other node is gone if that fails
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		hops, _ := strconv.Atoi(r.Header.Get(hopsHeader)) // no header, 0: it comes from outside the cluster

@@ -9,8 +9,9 @@ import (
 
 // Driver opens the databases of one kind of database server.
 type Driver struct {
-	Open         func(ctx context.Context, address string) (journal.Journal, error)
-	OpenReadOnly func(ctx context.Context, address string) (journal.Inspected, error)
+	// Open opens a database. seen is the file with what this process, or the one before it, has seen of it.
+	Open         func(ctx context.Context, address, seen string) (journal.Journal, error)
+	OpenReadOnly func(ctx context.Context, address, seen string) (journal.Inspected, error)
 	// Key returns a text that differs between the databases of two addresses, and has no password.
 	Key func(address string) (string, error)
 }
@@ -20,8 +21,8 @@ var errNotBuilt = errors.New("this program was built without PostgreSQL: use one
 
 // server is the driver of PostgreSQL. A program without it can still use files, and refuses addresses of servers.
 var server = Driver{
-	Open:         func(context.Context, string) (journal.Journal, error) { return nil, errNotBuilt },
-	OpenReadOnly: func(context.Context, string) (journal.Inspected, error) { return nil, errNotBuilt },
+	Open:         func(_ context.Context, _, _ string) (journal.Journal, error) { return nil, errNotBuilt },
+	OpenReadOnly: func(_ context.Context, _, _ string) (journal.Inspected, error) { return nil, errNotBuilt },
 	Key:          func(string) (string, error) { return "", errNotBuilt },
 }
 

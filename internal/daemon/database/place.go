@@ -100,6 +100,15 @@ func stateDir() (string, error) {
 // elsewhere, in a separate folder for each database.
 func (p Place) LogDir() string { return p.folder("logs") }
 
+// SeenFile returns the file that keeps what was seen of the database: beside it, or on this machine if the database is
+// elsewhere. Empty: there is none.
+func (p Place) SeenFile() string {
+	if p.Memory {
+		return ""
+	}
+	return p.folder("seen")
+}
+
 // ArtifactDir returns the folder of the files that steps keep, where they are kept on this machine.
 func (p Place) ArtifactDir() string { return p.folder("artifacts") }
 
@@ -168,7 +177,7 @@ func (p Place) Owner() string {
 // OpenReadOnly opens the database for reading, also while another process holds it.
 func (p Place) OpenReadOnly(ctx context.Context) (journal.Journal, error) {
 	if p.Server != "" {
-		return server.OpenReadOnly(ctx, p.Server)
+		return server.OpenReadOnly(ctx, p.Server, p.SeenFile())
 	}
 	return sqlite.OpenReadOnly(p.Path)
 }
@@ -179,12 +188,14 @@ func (p Place) Open(ctx context.Context) (journal.Journal, error) {
 	case p.Memory:
 		return memory.New(), nil
 	case p.Server != "":
-		return server.Open(ctx, p.Server)
+		return server.Open(ctx, p.Server, p.SeenFile())
 	}
 	if err := os.MkdirAll(filepath.Dir(p.Path), 0o700); err != nil {
 		return nil, fmt.Errorf("create the database's directory: %w; name another one with --database sqlite:PATH", err)
 	}
-	j, err := sqlite.Open(p.Path, sqlite.Options{Since: policy.At(time.Now()), Partitions: p.partitions})
+	j, err := sqlite.Open(p.Path, sqlite.Options{
+		Since: policy.At(time.Now()), Partitions: p.partitions, Seen: p.SeenFile(),
+	})
 	if errors.Is(err, journal.ErrHeld) {
 		return nil, &heldError{err}
 	}

@@ -43,6 +43,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"held", testHeld},
 		{"renew", testRenew},
 		{"lease that ends", testExpire},
+		{"behind what was seen", testBehind},
 		{"partitions", testPartitions},
 		{"messages", testMessages},
 		{"messages and crashes", testMessagesCrash},

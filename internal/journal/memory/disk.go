@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/core"
@@ -24,6 +25,7 @@ type disk struct {
 	documents   map[string][]byte
 	order       []core.RunID // the ids of runs, the oldest first
 	nodes       map[string]nodeRow
+	generation  journal.Generation
 }
 
 type partition struct {
@@ -97,6 +99,37 @@ func newDisk() *disk {
 		documents:   map[string][]byte{},
 		nodes:       map[string]nodeRow{},
 	}
+}
+
+// clone returns a copy. What is never changed in place is shared.
+func (d *disk) clone() *disk {
+	out := *d
+	out.partitions = map[int]*partition{}
+	for n, p := range d.partitions {
+		c := *p
+		c.batches, c.ended = slices.Clone(p.batches), slices.Clone(p.ended)
+		c.feeds, c.taken = maps.Clone(p.feeds), maps.Clone(p.taken)
+		c.inbox = map[int][]journal.Message{}
+		for from, messages := range p.inbox {
+			c.inbox[from] = slices.Clone(messages)
+		}
+		out.partitions[n] = &c
+	}
+	out.definitions, out.runs, out.documents = maps.Clone(d.definitions), maps.Clone(d.runs), maps.Clone(d.documents)
+	out.nodes, out.order = maps.Clone(d.nodes), slices.Clone(d.order)
+	out.steps = map[core.RunID]map[core.StepID]journal.StepRow{}
+	for id, steps := range d.steps {
+		out.steps[id] = maps.Clone(steps)
+	}
+	out.attempts = map[core.RunID]map[attemptKey]journal.AttemptRow{}
+	for id, attempts := range d.attempts {
+		out.attempts[id] = maps.Clone(attempts)
+	}
+	out.history = map[core.RunID][]journal.HistoryRow{}
+	for id, rows := range d.history {
+		out.history[id] = slices.Clone(rows)
+	}
+	return &out
 }
 
 func (d *disk) partition(n int) *partition {

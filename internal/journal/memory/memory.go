@@ -60,6 +60,7 @@ type Journal struct {
 	disk  *disk
 	gone  bool
 	count int // the number of partitions
+	notes *journal.Notes
 }
 
 // New returns an empty journal with one partition.
@@ -67,7 +68,7 @@ func New() *Journal { return NewPartitions(1) }
 
 // NewPartitions returns an empty journal with that many partitions.
 func NewPartitions(count int) *Journal {
-	return &Journal{mu: new(sync.Mutex), disk: newDisk(), count: count}
+	return &Journal{mu: new(sync.Mutex), disk: newDisk(), count: count, notes: &journal.Notes{}}
 }
 
 func (j *Journal) PartitionCount() int { return j.count }
@@ -83,7 +84,10 @@ func (j *Journal) Reopen() *Journal {
 
 // again returns the journal as another process opens it.
 func (j *Journal) again() *Journal {
-	return &Journal{Fault: j.Fault, Term: j.Term, Now: j.Now, mu: j.mu, disk: j.disk, count: j.count}
+	return &Journal{
+		Fault: j.Fault, Term: j.Term, Now: j.Now, mu: j.mu, disk: j.disk, count: j.count,
+		notes: &journal.Notes{},
+	}
 }
 
 // leave closes the journal and ends its leases, like the end of a process does.
@@ -130,6 +134,9 @@ func (j *Journal) Acquire(ctx context.Context, partition int, owner string) (jou
 	}
 	defer j.mu.Unlock()
 	p := j.disk.partition(partition)
+	if err := j.current(partition); err != nil {
+		return journal.Lease{}, err
+	}
 	if j.alive(p) {
 		return journal.Lease{}, &journal.HeldError{Partition: partition, Owner: p.owner, Term: j.Term}
 	}
@@ -138,6 +145,7 @@ func (j *Journal) Acquire(ctx context.Context, partition int, owner string) (jou
 	}
 	p.epoch++
 	p.owner = owner
+	j.note(partition, p)
 	return j.lease(p), nil
 }
 
@@ -198,9 +206,13 @@ func (j *Journal) Renew(ctx context.Context, partition int, epoch uint64) (journ
 	}
 	defer j.mu.Unlock()
 	p := j.disk.partition(partition)
+	if err := j.current(partition); err != nil {
+		return journal.Lease{}, err
+	}
 	if err := p.owned(partition, epoch); err != nil {
 		return journal.Lease{}, err
 	}
+	j.note(partition, p)
 	return j.lease(p), nil
 }
 
@@ -221,6 +233,9 @@ func (j *Journal) Append(ctx context.Context, b *journal.Batch) error {
 	}
 	defer j.mu.Unlock()
 	p := j.disk.partition(b.Partition)
+	if err := j.current(b.Partition); err != nil {
+		return err
+	}
 	if err := p.owned(b.Partition, b.Epoch); err != nil {
 		return err
 	}
@@ -232,8 +247,11 @@ func (j *Journal) Append(ctx context.Context, b *journal.Batch) error {
 		return err
 	}
 	if j.Fault != nil {
-		return j.Fault(OpAck, b)
+		if err := j.Fault(OpAck, b); err != nil {
+			return err
+		}
 	}
+	j.note(b.Partition, p)
 	return nil
 }
 

@@ -40,6 +40,7 @@ func (s *storage) Append(ctx context.Context, b *journal.Batch) error {
 	if err != nil {
 		return s.failed(b, err, doubt)
 	}
+	s.fence.notes.Note(b.Partition, journal.Stand{Epoch: b.Epoch, Last: b.Seq})
 	if b.Seq%trimEvery == 0 {
 		s.trim(context.WithoutCancel(ctx), b.Partition)
 	}
@@ -60,10 +61,14 @@ func (s *storage) whyNot(ctx context.Context, b *journal.Batch, mark int64) erro
 	switch {
 	case err != nil:
 		return err
-	case o.epoch != b.Epoch:
-		return fenced(b.Partition, b.Epoch)
-	case o.last == b.Seq && o.mark == mark:
+	case o.epoch == b.Epoch && o.last == b.Seq && o.mark == mark:
 		return nil
+	}
+	if err := s.fence.behind(ctx); err != nil {
+		return err
+	}
+	if o.epoch != b.Epoch {
+		return fenced(b.Partition, b.Epoch)
 	}
 	return &orderError{fmt.Sprintf("batch %d of partition %d does not follow batch %d", b.Seq, b.Partition, o.last)}
 }

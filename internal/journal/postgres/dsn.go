@@ -129,5 +129,6 @@ func Key(dsn string) (string, error) {
 
 // in returns a statement's text with the name of the schema in it.
 func (p *place) in(text string) string {
+	text = strings.ReplaceAll(text, "{generation}", generationText)
 	return strings.ReplaceAll(text, "{schema}", `"`+p.schema+`"`)
 }

@@ -53,6 +53,10 @@ func (s *storage) classify(err error) outcome {
 	var said *pgconn.PgError
 	var connecting *pgconn.ConnectError
 	switch {
+	case errors.Is(err, errMoved):
+		return immediately
+	case errors.Is(err, journal.ErrBehind):
+		return later // the address may lead to the right server again
 	case errors.As(err, &connecting):
 		if errors.As(err, &said) && isRefusal(said.Code) {
 			return refused
@@ -72,7 +76,10 @@ func (s *storage) classify(err error) outcome {
 func (s *storage) classifyCode(said *pgconn.PgError) outcome {
 	switch {
 	case said.Code == noSuchStatement || said.Code == statementExists:
-		s.unprepared.Store(true) // a pooler gave the connection to somebody else between two statements
+		// A pooler gave the connection to somebody else between two statements. New connections prepare none.
+		if !s.unprepared.Swap(true) {
+			s.pool.Reset()
+		}
 		return immediately
 	case said.Code == completionUnknown:
 		return unknown
@@ -128,12 +135,17 @@ var advice = map[string]struct {
 
 // wrap turns an error of the database into one of the journal's errors, with advice on what to do.
 func (s *storage) wrap(op string, err error) error {
-	if err == nil || isOurs(err) {
-		return err
+	var behind *journal.BehindError
+	if errors.As(err, &behind) {
+		return fmt.Errorf("%s %s: %w", op, s.name, behind)
 	}
 	var said *pgconn.PgError
 	var connecting *pgconn.ConnectError
 	switch {
+	case errors.As(err, &connecting) && errors.Is(err, journal.ErrReadOnly):
+		return fmt.Errorf("%w: %s %s: %s", journal.ErrReadOnly, op, s.name, advice[readOnlyTransaction].text)
+	case err == nil, isOurs(err):
+		return err
 	case errors.Is(err, core.ErrNewerEntry):
 		return fmt.Errorf("%w: %s %s: %w (use the version of Pawl that wrote it, or a newer one)", journal.ErrNewer, op,
 			s.name, err)

@@ -234,7 +234,7 @@ func TestAcquiredTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := []any{0, "test", int64(60_000_000), int64(j.mark.Load())}
+	late := []any{0, "test", int64(60_000_000), int64(j.mark.Load()), "", int64(0), int64(0)}
 	ignored := func(pgx.Rows) error { return nil }
 	if err := j.query(t.Context(), j.in(acquireText), late, ignored); err != nil {
 		t.Fatal(err)

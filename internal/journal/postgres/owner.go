@@ -16,16 +16,23 @@ import (
 // start of a transaction that may have waited. A lease that ends later than one can is of before the clock was put
 // back: it does not count, since its owner would have renewed it by now. A statement that takes a partition may be sent
 // again, and carried out both times, the first one last: the same mark tells, and the epoch stays.
+//
+// A statement that takes or keeps a partition names what was seen of it: the generation, the epoch and the last batch.
+// A row that lacks something of that is of a database that went back.
 const (
 	acquireText = "INSERT INTO {schema}.partitions AS p (partition, epoch, owner, until, term, last, through, mark)" +
-		" VALUES ($1, 1, $2, clock_timestamp() + $3 * interval '1 microsecond', $3, 0, 0, $4)" +
+		" SELECT $1::int, 1, $2::text, clock_timestamp() + $3::bigint * interval '1 microsecond', $3::bigint, 0, 0," +
+		" $4::bigint WHERE {generation} = $5::text" +
+		" AND ($6::bigint = 0 OR EXISTS (SELECT 1 FROM {schema}.partitions WHERE partition = $1::int))" +
 		" ON CONFLICT (partition) DO UPDATE SET epoch = p.epoch + CASE WHEN p.mark = $4 THEN 0 ELSE 1 END," +
 		" owner = excluded.owner, until = excluded.until, term = excluded.term, mark = excluded.mark" +
-		" WHERE p.owner = '' OR p.mark = $4 OR p.until <= clock_timestamp()" +
-		" OR p.until > clock_timestamp() + 2 * p.term * interval '1 microsecond'" +
+		" WHERE (p.owner = '' OR p.mark = $4 OR p.until <= clock_timestamp()" +
+		" OR p.until > clock_timestamp() + 2 * p.term * interval '1 microsecond')" +
+		" AND p.epoch >= $6 AND p.last >= $7" +
 		" RETURNING p.epoch, p.last, p.through"
 	renewText = "UPDATE {schema}.partitions SET until = clock_timestamp() + term * interval '1 microsecond'" +
-		" WHERE partition = $1 AND epoch = $2 AND owner <> '' RETURNING epoch, last, through"
+		" WHERE partition = $1 AND epoch = $2 AND owner <> '' AND last >= $3 AND {generation} = $4::text" +
+		" RETURNING epoch, last, through"
 	releaseText = "UPDATE {schema}.partitions SET owner = '', epoch = epoch + 1 WHERE partition = $1 AND epoch = $2"
 	ownerText   = "SELECT epoch, owner, last, mark FROM {schema}.partitions WHERE partition = $1"
 	// confirmText reads the same with its own commit, see [storage.confirmedOwner].
@@ -57,12 +64,17 @@ func (s *storage) Acquire(ctx context.Context, n int, name string) (journal.Leas
 	l := journal.Lease{Term: s.lease}
 	mark, got := s.nextMark(), false
 	err := s.again(ctx, func(ctx context.Context) error {
-		err := s.query(ctx, s.in(acquireText), []any{n, stored(name), s.lease.Microseconds(), mark},
-			func(r pgx.Rows) error { got = true; return r.Scan(&l.Epoch, &l.Last, &l.Through) })
+		seen, of := s.fence.notes.Stand(n)
+		err := s.query(ctx, s.in(acquireText), []any{
+			n, stored(name), s.lease.Microseconds(), mark, of.String(), int64(seen.Epoch), int64(seen.Last),
+		}, func(r pgx.Rows) error { got = true; return r.Scan(&l.Epoch, &l.Last, &l.Through) })
 		if err != nil || got {
 			return err
 		}
 		o, err := s.ownerOf(ctx, n)
+		if err == nil {
+			err = s.fence.behind(ctx)
+		}
 		if err == nil {
 			err = &journal.HeldError{Partition: n, Owner: o.name, Term: s.lease}
 		}
@@ -80,6 +92,7 @@ func (s *storage) Acquire(ctx context.Context, n int, name string) (journal.Leas
 		return journal.Lease{}, errClosed
 	}
 	s.owned[n] = l.Epoch
+	s.fence.notes.Note(n, journal.Stand{Epoch: l.Epoch, Last: l.Last})
 	return l, nil
 }
 
@@ -107,8 +120,13 @@ func (s *storage) Renew(ctx context.Context, n int, epoch uint64) (journal.Lease
 	l := journal.Lease{Term: s.lease}
 	got := false
 	err := s.again(ctx, func(ctx context.Context) error {
-		return s.query(ctx, s.in(renewText), []any{n, int64(epoch)},
+		seen, of := s.fence.notes.Stand(n)
+		err := s.query(ctx, s.in(renewText), []any{n, int64(epoch), int64(seen.Last), of.String()},
 			func(r pgx.Rows) error { got = true; return r.Scan(&l.Epoch, &l.Last, &l.Through) })
+		if err == nil && !got {
+			err = s.fence.behind(ctx)
+		}
+		return err
 	})
 	if err == nil && !got {
 		return journal.Lease{}, fenced(n, epoch)
@@ -119,6 +137,7 @@ func (s *storage) Renew(ctx context.Context, n int, epoch uint64) (journal.Lease
 	if err != nil {
 		return journal.Lease{}, s.wrap("renew", err)
 	}
+	s.fence.notes.Note(n, journal.Stand{Epoch: l.Epoch, Last: l.Last})
 	return l, nil
 }
 

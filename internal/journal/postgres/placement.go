@@ -65,6 +65,11 @@ func (s *stores) AddStore(ctx context.Context, name, address string) error {
 	if err := s.claim(ctx, o); err != nil {
 		return err
 	}
+	if of := s.fence.notes.Seen().Generation; of.Number > 0 {
+		if err := o.change(ctx, "add a store", acceptText, nil, of.String()); err != nil {
+			return err
+		}
+	}
 	if err := shareDefinitions(ctx, s.storage, o); err != nil {
 		return err
 	}

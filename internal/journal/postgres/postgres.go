@@ -34,6 +34,8 @@ type storage struct {
 
 	texts sync.Map // the texts of appends, by their parts
 
+	fence fence
+
 	// Fields of every store but the first one:
 	first     *storage
 	id        string // its name
@@ -50,7 +52,25 @@ type storage struct {
 // Open opens the schema that the address names, and creates its tables if there are none. See the package for the
 // address. The context bounds the opening. Errors: journal.ErrNoJournal, ErrNewer, ErrReadOnly.
 func Open(caller context.Context, dsn string) (journal.Journal, error) {
-	s, err := connect(caller, dsn)
+	return OpenSeen(caller, dsn, "")
+}
+
+// OpenSeen opens the schema that the address names, as Open does. The file keeps what was seen of the database, so that
+// a later process refuses one that went back; an empty path is none. Errors: also journal.ErrBehind.
+func OpenSeen(caller context.Context, dsn, file string) (journal.Journal, error) {
+	notes, err := journal.OpenNotes(file)
+	if err != nil {
+		return nil, err
+	}
+	j, err := open(caller, dsn, notes)
+	if err != nil {
+		return nil, errors.Join(err, notes.Close())
+	}
+	return j, nil
+}
+
+func open(caller context.Context, dsn string, notes *journal.Notes) (*stores, error) {
+	s, err := connect(caller, dsn, notes)
 	if err != nil {
 		return nil, err
 	}
@@ -75,13 +95,27 @@ func Open(caller context.Context, dsn string) (journal.Journal, error) {
 		s.pool.Close()
 		return nil, s.wrap("open", silent(caller, ctx, within, err))
 	}
+	notes.Begin(all.database)
+	s.fence.opened.Store(true)
 	return all, nil
 }
 
 // OpenReadOnly opens the schema for looking. It changes nothing and waits for nobody. Acquire, Append and Prune return
 // journal.ErrReadOnly. Errors: fs.ErrNotExist if there are no tables yet, journal.ErrNoJournal, ErrNewer.
 func OpenReadOnly(ctx context.Context, dsn string) (journal.Inspected, error) {
-	s, err := connect(ctx, dsn)
+	return OpenReadOnlySeen(ctx, dsn, "")
+}
+
+// OpenReadOnlySeen opens the schema for looking, as OpenReadOnly does. It does not change the file with what was seen,
+// and reads no primary that went back; a standby may be late.
+func OpenReadOnlySeen(ctx context.Context, dsn, file string) (journal.Inspected, error) {
+	seen, err := journal.ReadNotes(file)
+	if err != nil {
+		return nil, err
+	}
+	notes := &journal.Notes{}
+	notes.Learn(seen)
+	s, err := connect(ctx, dsn, notes)
 	if err != nil {
 		return nil, err
 	}
@@ -111,20 +145,22 @@ func OpenReadOnly(ctx context.Context, dsn string) (journal.Inspected, error) {
 	return all, nil
 }
 
-func connect(ctx context.Context, dsn string) (*storage, error) {
+func connect(ctx context.Context, dsn string, notes *journal.Notes) (*storage, error) {
 	p, err := parse(dsn)
 	if err != nil {
 		return nil, err
 	}
-	return connectTo(ctx, p)
+	return connectTo(ctx, p, notes)
 }
 
-func connectTo(ctx context.Context, p place) (*storage, error) {
-	pool, err := pgxpool.NewWithConfig(ctx, p.pool)
-	if err != nil {
+func connectTo(ctx context.Context, p place, notes *journal.Notes) (*storage, error) {
+	s := &storage{place: p, owned: map[int]uint64{}}
+	s.fence.of, s.fence.notes = s, notes
+	s.fence.guard(p.pool)
+	var err error
+	if s.pool, err = pgxpool.NewWithConfig(ctx, p.pool); err != nil {
 		return nil, fmt.Errorf("journal: open %s: %w", p.name, err)
 	}
-	s := &storage{place: p, pool: pool, owned: map[int]uint64{}}
 	var seed [8]byte
 	_, _ = rand.Read(seed[:]) // it never fails
 	s.mark.Store(binary.LittleEndian.Uint64(seed[:]))
@@ -171,6 +207,9 @@ func (s *storage) Close() error {
 		err = errors.Join(err, s.outbox.DB.Close())
 	}
 	s.pool.Close()
+	if s.id == "" { // the other stores have the same notes
+		err = errors.Join(err, s.fence.notes.Close())
+	}
 	return s.wrap("close", err)
 }
 
@@ -193,22 +232,6 @@ func (s *storage) mode() pgx.QueryExecMode {
 		return pgx.QueryExecModeCacheDescribe
 	}
 	return s.pool.Config().ConnConfig.DefaultQueryExecMode
-}
-
-// query runs a statement once and calls row for each row.
-func (s *storage) query(ctx context.Context, text string, args []any, row func(pgx.Rows) error) error {
-	s.statements.Add(1)
-	rows, err := s.pool.Query(ctx, text, append([]any{s.mode()}, args...)...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := row(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
 }
 
 // read runs a statement that only reads, and again if a connection is lost. begin is called before each try, to forget

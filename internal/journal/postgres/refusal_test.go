@@ -100,9 +100,7 @@ func TestRefused(t *testing.T) {
 	execute(t, dsn, "ALTER USER clerk SET default_transaction_read_only = on; GRANT ALL ON ALL TABLES IN SCHEMA"+
 		" "+place.schema+
 		" TO clerk")
-	j = opened(t, clerk)
-	_, err = j.Acquire(t.Context(), 0, "clerk")
-	refuses(t, "acquire on a standby", err, journal.ErrReadOnly, "name the primary")
+	opens("a standby", clerk, journal.ErrReadOnly, "name the primary")
 
 	look, err := OpenReadOnly(t.Context(), clerk)
 	if err != nil {
@@ -114,7 +112,8 @@ func TestRefused(t *testing.T) {
 
 	var busy []*stores
 	for range 8 { // three are for superusers alone
-		next, err := Open(t.Context(), with(t, clerk, "statement_timeout", "20s"))
+		next, err := Open(t.Context(), with(t, clerk, "statement_timeout", "20s",
+			"default_transaction_read_only", "off"))
 		if err != nil {
 			refuses(t, "too few connections", err, nil, "raise max_connections of the server, or lower pool_max_conns")
 			break

@@ -194,7 +194,7 @@ func (s *stores) connectOther(ctx context.Context, name, address string) (*stora
 		p.pool.ConnConfig.Password = password
 	}
 	p.name, p.lease, p.timeout = fmt.Sprintf("store %s (%s)", name, p.name), s.lease, s.timeout
-	o, err := connectTo(ctx, p)
+	o, err := connectTo(ctx, p, s.fence.notes)
 	if err != nil {
 		return nil, err
 	}

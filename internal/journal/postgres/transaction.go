@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -22,7 +23,16 @@ func (s *storage) long(ctx context.Context, o pgx.TxOptions) (*transaction, erro
 		return nil, err
 	}
 	t := &transaction{s, tx}
-	err = t.exec(ctx, "SET LOCAL statement_timeout = 0")
+	if server := s.fence.current(); server != "" && server != namelessServer {
+		err = t.exec(ctx, guardText, server)
+	}
+	if isGuard(err) {
+		t.end(ctx)
+		return nil, errors.Join(errMoved, s.fence.behind(ctx))
+	}
+	if err == nil {
+		err = t.exec(ctx, "SET LOCAL statement_timeout = 0")
+	}
 	if err == nil {
 		err = t.exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = '1min'")
 	}

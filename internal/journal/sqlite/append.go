@@ -49,7 +49,7 @@ func (j *Journal) Acquire(ctx context.Context, n int, owner string) (journal.Lea
 		return journal.Lease{}, &journal.HeldError{Partition: n, Owner: p.owner}
 	}
 	p := &partition{owner: owner}
-	if err := j.w.acquire(n, owner, p); err != nil {
+	if err := j.w.acquire(n, owner, p, j.notes); err != nil {
 		return journal.Lease{}, j.failed("acquire", err)
 	}
 	if err := j.inPlace(); err != nil {
@@ -60,6 +60,7 @@ func (j *Journal) Acquire(ctx context.Context, n int, owner string) (journal.Lea
 		return journal.Lease{}, j.failed("acquire", err)
 	}
 	j.partitions[n] = p
+	j.notes.Note(n, journal.Stand{Epoch: p.epoch, Last: p.last})
 	return l, nil
 }
 
@@ -416,7 +417,9 @@ func (w *writer) trimTo(b *journal.Batch, next *partition) (size int, err error)
 	return 4 * pageSize, do(w.trim)
 }
 
-func (w *writer) acquire(n int, owner string, p *partition) error {
+// acquire makes somebody the owner of a partition. A row that lacks something of what was seen is not taken: then
+// nothing of the transaction stays.
+func (w *writer) acquire(n int, owner string, p *partition, notes *journal.Notes) error {
 	take, err := w.conn.stmt("INSERT INTO partitions VALUES (?, 1, ?) ON CONFLICT (partition) DO UPDATE" +
 		" SET epoch = epoch + 1, owner = excluded.owner RETURNING epoch")
 	if err != nil {
@@ -430,7 +433,15 @@ func (w *writer) acquire(n int, owner string, p *partition) error {
 			return err
 		}
 		p.epoch = uint64(epoch)
-		return w.stand(n, p)
+		if err := w.stand(n, p); err != nil {
+			return err
+		}
+		found := journal.Seen{Partitions: map[int]journal.Stand{n: {Epoch: p.epoch - 1, Last: p.last}}}
+		if err := accepted(w.conn, &found); err != nil {
+			return err
+		}
+		seen := notes.Seen()
+		return seen.Check(&found)
 	})
 }
 

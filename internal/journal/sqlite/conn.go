@@ -196,7 +196,8 @@ func create(c *conn, partitions int) (err error) {
 		toldTable + ";" + listIndexes
 	for _, script := range []string{
 		tables,
-		fmt.Sprintf("INSERT INTO meta VALUES ('partitions', %d), ('format', %d);", partitions, format),
+		fmt.Sprintf("INSERT INTO meta VALUES ('partitions', %d), ('format', %d), ('%s', '%s');", partitions, format,
+			databaseKey, newID()),
 		fmt.Sprintf("PRAGMA application_id = %d;", applicationID),
 	} {
 		if err := sqlitex.ExecuteScript(c.Conn, script, nil); err != nil {

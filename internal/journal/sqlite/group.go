@@ -120,6 +120,7 @@ func (j *Journal) committed(all []*appending) {
 	for _, a := range all {
 		if a.err = err; err == nil {
 			*a.of = a.next
+			j.notes.Note(a.batch.Partition, journal.Stand{Epoch: a.next.epoch, Last: a.next.last})
 			j.check.wrote(a.size)
 		}
 	}

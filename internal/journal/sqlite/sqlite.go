@@ -25,6 +25,9 @@ type Options struct {
 	// number in the file, or one for a new file. With several partitions a program uses more processor cores. The
 	// number cannot be changed later.
 	Partitions int
+	// Seen is the file that keeps what was seen of the database, so that a later process refuses an older copy of it.
+	// Empty: there is none.
+	Seen string
 }
 
 // Journal is a journal in a SQLite file. It is safe for concurrent use.
@@ -34,6 +37,7 @@ type Journal struct {
 	lock     *lockFile
 	count    int         // the number of partitions
 	file     os.FileInfo // the state when it was opened; nil: read-only
+	notes    *journal.Notes
 
 	mu         sync.Mutex         // held while writing: SQLite has one writer
 	w          *writer            // nil: read-only, or closed
@@ -65,7 +69,7 @@ const writerCache = 8 << 20
 const readerCount = 2
 
 // Open opens the database at path and holds it until Close. It creates the database if there is none.
-// Errors: *HeldError (journal.ErrHeld), journal.ErrNoJournal, ErrNewer, ErrReadOnly, ErrCorrupt, ErrFull.
+// Errors: *HeldError (journal.ErrHeld), journal.ErrNoJournal, ErrNewer, ErrReadOnly, ErrCorrupt, ErrFull, ErrBehind.
 func Open(path string, o Options) (*Journal, error) {
 	if path == "" {
 		return nil, errors.New("journal: open: the database has no file name: write it like sqlite:shop.db")
@@ -99,11 +103,18 @@ func Open(path string, o Options) (*Journal, error) {
 			journal.ErrReadOnly, path, err)
 	}
 	j.lock = l
-	if err := j.open(o.Partitions); err != nil {
+	created, err := j.open(o.Partitions)
+	if err == nil {
+		j.notes, err = journal.OpenNotes(o.Seen)
+	}
+	if err != nil {
 		j.close()
 		return nil, j.wrap("open", err)
 	}
 	go j.check.run(j)
+	if err := j.remember(context.Background(), created); err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
 	return j, nil
 }
 
@@ -140,6 +151,7 @@ func newJournal(path string) *Journal {
 		readers:       make(chan *conn, readerCount),
 		urgentReaders: make(chan *conn, readerCount),
 		closing:       make(chan struct{}),
+		notes:         &journal.Notes{},
 	}
 	for range readerCount {
 		j.readers <- nil
@@ -189,8 +201,9 @@ func (j *Journal) PartitionCount() int { return j.count }
 // Path returns the file's path.
 func (j *Journal) Path() string { return j.path }
 
-// open opens the writer's and the checkpointer's connections, and creates the file's contents if there are none.
-func (j *Journal) open(partitions int) error {
+// open opens the writer's and the checkpointer's connections, and creates the file's contents if there are none. It
+// reports whether it did.
+func (j *Journal) open(partitions int) (created bool, err error) {
 	// A new file is private to this user: it holds the data of all runs. SQLite gives the files beside it the same
 	// mode.
 	f, err := os.OpenFile(j.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -198,29 +211,29 @@ func (j *Journal) open(partitions int) error {
 		err = f.Close()
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+		return false, err
 	}
 	conn, err := openConn(j.path, sqlite.OpenReadWrite|sqlite.OpenCreate, writerCache)
 	if err != nil {
-		return err
+		return false, err
 	}
 	j.w = &writer{conn: conn, names: map[string]int64{}, definitions: map[core.DefinitionID]definition{}}
 	if j.file, err = os.Stat(j.path); err != nil {
-		return err
+		return false, err
 	}
 	// Check that the file is Pawl's before anything in it is changed.
 	empty, err := j.identify(conn)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if empty {
 		j.count = max(partitions, 1)
 	} else if partitions != 0 && partitions != j.count {
-		return fmt.Errorf("it has %d partitions, not %d, and keeps them: leave the number out,"+
+		return false, fmt.Errorf("it has %d partitions, not %d, and keeps them: leave the number out,"+
 			" or start with a new file", j.count, partitions)
 	}
 	if err := makeDurable(conn); err != nil {
-		return err
+		return false, err
 	}
 	if empty {
 		err = create(conn, j.count)
@@ -230,19 +243,19 @@ func (j *Journal) open(partitions int) error {
 		}
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := j.w.prepare(); err != nil {
-		return err
+		return false, err
 	}
 	j.check.conn, err = openConn(j.path, sqlite.OpenReadWrite, reserveCache)
 	if err != nil {
-		return err
+		return false, err
 	}
 	j.check.conn.SetBusyTimeout(0) // do not wait for a reader's snapshot, because appends would wait too
 	j.check.wake = make(chan struct{}, 1)
 	j.check.done = make(chan struct{})
-	return nil
+	return empty, nil
 }
 
 // Close closes the journal. What was appended is durable already. Close copies the write-ahead log into the file, so
@@ -270,9 +283,9 @@ func (j *Journal) Close() error {
 	}
 	j.close()
 	if isFull(sqlite.ErrCode(err)) {
-		return nil // the log stays next to the file, and the next Open reads it
+		err = nil // the log stays next to the file, and the next Open reads it
 	}
-	return j.wrap("close", err)
+	return errors.Join(j.wrap("close", err), j.notes.Close())
 }
 
 func (j *Journal) close() {

@@ -9,6 +9,6 @@ import (
 
 func init() {
 	database.Register(database.Driver{
-		Open: postgres.Open, OpenReadOnly: postgres.OpenReadOnly, Key: postgres.Key,
+		Open: postgres.OpenSeen, OpenReadOnly: postgres.OpenReadOnlySeen, Key: postgres.Key,
 	})
 }
