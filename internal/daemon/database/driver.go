@@ -31,5 +31,5 @@ func Register(d Driver) { server = d }
 
 // Examine opens a database on a server in order to examine it.
 func (p Place) Examine(ctx context.Context) (journal.Inspected, error) {
-	return server.OpenReadOnly(ctx, p.Server)
+	return server.OpenReadOnly(ctx, p.Server, p.SeenFile())
 }
