@@ -70,7 +70,7 @@ steps:
     timeout: {scheduleToClose: 1h}
 `,
 		does: []answer{{saidAt, "lookup attempt 4 of 10 is held by service maps"}, {headAt, "Held"}},
-		ends: []answer{{firstEnd, "scheduleToClose 1h"}, {endsAt, "lookup last attempt (10) at the soonest"}},
+		ends: []answer{{firstEnd, "scheduleToClose 1h"}, {endsAt, "lookup last attempt (10)"}},
 		why:  []answer{{saidAt, "its last attempts have failed, and a probe goes first"}, {saidAt, "no route to maps"}},
 		next: []answer{{saidAt, "it starts in 5m20s"}, {thenAt, "If its attempts fail, lookup gives up in "}},
 	},

@@ -230,8 +230,8 @@ func TestRefusedStarts(t *testing.T) {
 	})
 }
 
-// TestSearchAttributes checks that workflows are found by their attributes, by what is joined with OR, and by what lists
-// of runs do not have.
+// TestSearchAttributes checks that workflows are found by their attributes, by what is joined with OR, and by what
+// lists of runs do not have.
 func TestSearchAttributes(t *testing.T) {
 	bubble(t, func(b *bed) {
 		for _, color := range []string{"red", "blue", "green"} {
@@ -245,6 +245,7 @@ func TestSearchAttributes(t *testing.T) {
 		}
 		for query, want := range map[string]string{
 			"CustomKeywordField = 'red'":                                      "red",
+			"NOT CustomKeywordField = 'red'":                                  "blue green",
 			"CustomKeywordField IN ('red', 'blue') AND NOT WorkflowId='blue'": "red",
 			"CustomKeywordField STARTS_WITH 'gr' OR WorkflowId = 'blue'":      "blue green",
 			"(CustomKeywordField = 'red' OR CloseTime IS NOT NULL)":           "red",

@@ -13,7 +13,8 @@ import (
 
 var subjects = []Subject{
 	{
-		ID: "a", Run: "1", Type: "Work", Queue: "desk", Length: 7, Parent: "top", Attributes: map[string]*commonpb.Payload{
+		ID: "a", Run: "1", Type: "Work", Queue: "desk", Length: 7, Parent: "top",
+		Attributes: map[string]*commonpb.Payload{
 			"CustomKeywordField": {Data: []byte(`"red"`)}, "CustomIntField": {Data: []byte("12")},
 			"CustomDoubleField": {Data: []byte("1.5")}, "CustomBoolField": {Data: []byte("true")},
 			"CustomDatetimeField":    {Data: []byte(`"2026-05-17T10:00:00Z"`)},
@@ -103,7 +104,9 @@ func TestSelects(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, query := range []string{
 		"WorkflowId = 'a' AND StartTime > '2001-01-01T00:00:00Z'", "ExecutionStatus NOT IN (1, \"Failed\")",
-		"CloseTime BETWEEN 1 AND 2", "(", "NOT (TaskQueue = 'desk' OR RunId = '1') AND CloseTime IS NULL", "`", "WorkflowId = 'a' AND", "IN IN IN", "RunId != '\\'",
+		"CloseTime BETWEEN 1 AND 2", "(",
+		"NOT (TaskQueue = 'desk' OR RunId = '1') AND CloseTime IS NULL", "`",
+		"WorkflowId = 'a' AND", "IN IN IN", "RunId != '\\'",
 	} {
 		f.Add(query)
 	}

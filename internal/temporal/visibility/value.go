@@ -21,7 +21,8 @@ func whole(n int64) value { return value{number: float64(n), exact: n} }
 
 // compare compares two values of a type.
 func (v value) compare(other value) int {
-	return cmp.Or(cmp.Compare(v.text, other.text), cmp.Compare(v.exact, other.exact), cmp.Compare(v.number, other.number))
+	return cmp.Or(cmp.Compare(v.text, other.text), cmp.Compare(v.exact, other.exact),
+		cmp.Compare(v.number, other.number))
 }
 
 // readValue reads a value of a query.
