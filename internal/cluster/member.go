@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -69,7 +70,8 @@ type Member struct {
 	stand atomic.Pointer[Snapshot]
 	look  chan struct{}
 	moves atomic.Int64
-	fails atomic.Pointer[error] // the failure of the last round; nil if it went well
+	fails atomic.Pointer[error]     // the failure of the last round; nil if it went well
+	round atomic.Pointer[time.Time] // when the round that is on its way began; nil: none is
 	// drained is what Drained said last.
 	drained bool
 
@@ -79,7 +81,9 @@ type Member struct {
 	silent    map[string]bool // stores that do not answer, by name
 
 	mu      sync.Mutex
-	changed chan struct{} // closed when another stand was read
+	free    map[int]time.Time // since when partitions have no owner, as far as this node has seen
+	refused map[int]error     // why this node could not take partitions that have none
+	changed chan struct{}     // closed when another stand was read
 	stopped chan struct{}
 	cancel  context.CancelFunc
 }
@@ -124,6 +128,7 @@ func Enter(ctx context.Context, cfg Config) (*Member, error) {
 	}
 	m := &Member{
 		cfg: cfg, look: make(chan struct{}, 1), changed: make(chan struct{}), stopped: make(chan struct{}),
+		free: map[int]time.Time{}, refused: map[int]error{},
 	}
 	s, err := cfg.Storage.Snapshot(ctx)
 	if err != nil {
@@ -155,12 +160,47 @@ func (m *Member) Snapshot() Snapshot { return *m.stand.Load() }
 // Moves counts the partitions that this node has taken or given back.
 func (m *Member) Moves() int64 { return m.moves.Load() }
 
-// Failing returns why the table of nodes could not be read or written the last time, or nil if it could.
+// callersWait is how long callers may get no answers until the node says that it is not ready.
+const callersWait = 2 * time.Second
+
+// Failing returns why callers get no answers: the table of nodes cannot be read or written, or does not answer, or a
+// partition has no owner. It returns nil if they do.
 func (m *Member) Failing() error {
 	if err := m.fails.Load(); err != nil {
 		return *err
 	}
+	if began := m.round.Load(); began != nil && time.Since(*began) >= callersWait {
+		return fmt.Errorf("the database has not answered the node for %s: is the way to it cut, or does somebody "+
+			"hold locks on its tables?", time.Since(*began).Round(100*time.Millisecond))
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range slices.Sorted(maps.Keys(m.free)) {
+		if since := m.free[p]; time.Since(since) >= callersWait {
+			text := fmt.Sprintf("partition %d has had no owner for %s", p,
+				time.Since(since).Round(100*time.Millisecond))
+			if err := m.refused[p]; err != nil {
+				return fmt.Errorf("%s, and this node cannot take it: %w", text, err)
+			}
+			return errors.New(text)
+		}
+	}
 	return nil
+}
+
+// noteFree notes which partitions have no owner. Those of a store that does not answer are not known.
+func (m *Member) noteFree(s Snapshot) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for p, is := range s.Partitions {
+		switch since := m.free[p]; {
+		case is.held() || is.Silent:
+			delete(m.free, p)
+			delete(m.refused, p)
+		case since.IsZero():
+			m.free[p] = time.Now()
+		}
+	}
 }
 
 // Changed returns a channel that is closed when the member has read something else than before.
@@ -184,6 +224,7 @@ func (m *Member) OwnerOf(partition int) (n Node, ok bool) {
 }
 
 func (m *Member) keep(s Snapshot) {
+	m.noteFree(s)
 	if before := m.stand.Swap(&s); before != nil && reflect.DeepEqual(*before, s) {
 		return // all who wait for a change would look in vain, several times a second
 	}
@@ -199,7 +240,10 @@ func (m *Member) run(ctx context.Context) {
 	defer tick.Stop()
 	failing := false
 	for {
+		began := time.Now()
+		m.round.Store(&began)
 		err := m.Round(ctx)
+		m.round.Store(nil)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -282,12 +326,23 @@ func (m *Member) tellSilent(s Snapshot) {
 func (m *Member) take(ctx context.Context, p int) {
 	if err := m.cfg.Engine.Take(ctx, p); err != nil {
 		if ctx.Err() == nil {
-			m.cfg.Log.Info("a partition could not be taken, trying again", "partition", p, "error", err)
+			m.noteRefused(p, err)
 		}
 		return
 	}
 	m.moves.Add(1)
 	m.cfg.Log.Info("took a partition", "partition", p)
+}
+
+// noteRefused notes why a partition could not be taken, and logs it unless it is the same as the time before.
+func (m *Member) noteRefused(p int, err error) {
+	m.mu.Lock()
+	before := m.refused[p]
+	m.refused[p] = err
+	m.mu.Unlock()
+	if before == nil || before.Error() != err.Error() {
+		m.cfg.Log.Warn("a partition could not be taken, trying again", "partition", p, "error", err)
+	}
 }
 
 func (m *Member) giveAll(all []int) {

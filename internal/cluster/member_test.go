@@ -322,3 +322,60 @@ func TestChanged(t *testing.T) {
 		}
 	})
 }
+
+// refusing is a node that cannot take one of the partitions, and whose database answers only as long as it is not held.
+type refusing struct {
+	*link
+	partition int
+	held      chan struct{} // closed while the database answers
+}
+
+func (r *refusing) Take(ctx context.Context, p int) error {
+	if p == r.partition {
+		return errors.New("a lock is held")
+	}
+	return r.link.Take(ctx, p)
+}
+
+func (r *refusing) Beat(ctx context.Context, n Node) error {
+	<-r.held
+	return r.link.Beat(ctx, n)
+}
+
+// TestFailing checks that a node says within two seconds which partition has no owner, and why it cannot take it, and
+// that the database does not answer.
+func TestFailing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &refusing{link: &link{newTable(4), "a", map[int]bool{}}, partition: 3, held: make(chan struct{})}
+		close(r.held)
+		m, err := Join(t.Context(), Config{
+			Node: Node{ID: "a", Secret: "one"}, Storage: r, Engine: r, Every: term / 6,
+			Log: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		says := func(after time.Duration, want string) {
+			t.Helper()
+			<-time.After(after)
+			synctest.Wait()
+			err := m.Failing()
+			if want == "" && err == nil || want != "" && err != nil && strings.Contains(err.Error(), want) {
+				return
+			}
+			t.Errorf("failing: %v, want %q", err, want)
+		}
+		says(time.Second, "")
+		says(1100*time.Millisecond,
+			"partition 3 has had no owner for 2.1s, and this node cannot take it: a lock is held")
+		r.partition = -1
+		says(time.Second, "")
+		r.held = make(chan struct{})
+		says(3*time.Second, "the database has not answered the node for")
+		close(r.held)
+		says(time.Second, "")
+		if err := m.Leave(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -178,6 +178,18 @@ func (d *Daemon) failing() error {
 	return d.cfg.Cluster.Node.Failing()
 }
 
+// stats returns what the engine counts. What keeps callers from answers counts as a stall, also where no partition of
+// this process knows of it: it may have none.
+func (d *Daemon) stats() engine.Stats {
+	s := d.engine.Stats()
+	if s.Stalled == "" {
+		if err := d.failing(); err != nil {
+			s.Stalled = err.Error()
+		}
+	}
+	return s
+}
+
 // now returns the instant that the clock of the runs shows.
 func (d *Daemon) now() core.Time {
 	if d.cfg.Clock != nil {

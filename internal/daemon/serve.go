@@ -188,7 +188,7 @@ func (d *Daemon) serverConfig() server.Config {
 // measure lets the metrics read the state of the daemon.
 func (d *Daemon) measure() {
 	if m := d.cfg.Metrics; m != nil {
-		m.Read(d.engine.Stats, d.server.Streams)
+		m.Read(d.stats, d.server.Streams)
 		m.ReadQueues(d.engine.Queues)
 		m.ReadWebhooks(d.webhooks.Counts)
 	}

@@ -29,6 +29,7 @@ type driver struct {
 		results spares[ResultCall, *ResultCall]
 	}
 	state  atomic.Pointer[status]
+	waits  atomic.Pointer[commitWait] // nil: no commit takes too long
 	counts struct {
 		sync.Mutex
 		Stats
@@ -216,6 +217,8 @@ func (e *driver) stats() Stats {
 	s := e.counts.Stats
 	if st := e.state.Load(); st != nil {
 		s.Stalled = st.err.Error()
+	} else if w := e.waits.Load(); w != nil {
+		s.Stalled = w.String()
 	}
 	return s
 }

@@ -266,10 +266,13 @@ func (l *loop) commit(done chan<- struct{}) {
 		r := result{job: work, began: time.Now()}
 		switch {
 		case work.batch != nil:
-			r.err = j.Append(l.e.ctx, work.batch)
+			r.err = l.watched(r.began, func() error { return j.Append(l.e.ctx, work.batch) })
 			r.took = time.Since(r.began)
 		case work.renew != 0:
-			_, r.err = j.Renew(l.e.ctx, l.e.cfg.Partition, work.renew)
+			r.err = l.watched(r.began, func() error {
+				_, err := j.Renew(l.e.ctx, l.e.cfg.Partition, work.renew)
+				return err
+			})
 		default:
 			r.pruned, r.err = j.Prune(l.e.ctx, l.e.cfg.Partition, journal.Old{Before: work.prune, Limit: prunePage})
 			if r.err == nil && j.PartitionCount() > 1 {

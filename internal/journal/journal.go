@@ -61,6 +61,12 @@ type Ownership interface {
 	Release(ctx context.Context, partition int, epoch uint64) error
 }
 
+// Blockable is a storage that can tell what holds up the commits of a partition.
+type Blockable interface {
+	// Blocker describes who holds up a commit, for people; empty if nobody does, or that cannot be read.
+	Blocker(ctx context.Context, partition int) string
+}
+
 // HeldError is the error of a refused Acquire. It is ErrHeld.
 type HeldError struct {
 	Partition int
