@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime/debug"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/api"
 	"github.com/pawl-dev/pawl/internal/core"
@@ -304,4 +305,20 @@ func permanent(err error) bool {
 // permanentFailure returns a failure that no further attempt can avoid.
 func permanentFailure(kind, message string) *policy.Failure {
 	return &policy.Failure{Kind: policy.KindFailed, Type: kind, Message: message, NonRetryable: true}
+}
+
+// commitWait is a commit that has taken too long and has not ended.
+type commitWait struct {
+	partition int
+	since     time.Time
+	blocker   string // what holds it up; empty: unknown
+}
+
+func (w *commitWait) String() string {
+	text := fmt.Sprintf("a commit to partition %d has waited for %s", w.partition,
+		time.Since(w.since).Round(100*time.Millisecond))
+	if w.blocker != "" {
+		text += ": " + w.blocker
+	}
+	return text
 }

@@ -33,7 +33,7 @@ type run struct {
 	writing       []Piece   // entries whose rows are in batches that are not durable yet
 	kept          []Piece   // the newest entries of those that the view has; see keepNewest
 	keptBytes     int
-	inSettled     bool      // it is in projection.settled
+	inSettled     bool // it is in projection.settled
 
 	// As of the last recorded entry. After a panic the state may be ahead of it.
 	recorded bool // there is a recorded entry

@@ -18,6 +18,7 @@ var asked = map[string]string{
 	"interface{ Close }":         "a connection of database/sql is a driver's",
 	"interface{ Unwrap }":        "what the standard library asks errors for",
 	"tools/bench.counter":        "of journals only that of PostgreSQL knows its size",
+	"internal/journal.Blockable": "of journals only that of PostgreSQL knows who holds up a commit",
 	"internal/cluster.Shareable": "package journal cannot name the nodes, which package cluster has",
 	"internal/fake.Table":        "a context's values have no type",
 	"internal/relay.Journal":     "package journal cannot name the outbox, which package relay has",

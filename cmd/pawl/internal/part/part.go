@@ -24,7 +24,7 @@ import (
 // These make a part. A binary that was built without it has no gateway and no metrics, and refuses the others.
 var (
 	NewGateway func(GatewaySettings) Gateway
-	// ServeSDKs serves some gateways, whose engines are open. The first one answers requests that are about no namespace.
+	// ServeSDKs serves gateways whose engines are open. The first one answers requests without a namespace.
 	ServeSDKs func(log *slog.Logger, guard *Guard, first Gateway, others ...Gateway) SDKs
 	// Refuse returns what tells the client of a connection why it is not taken, and closes it.
 	Refuse     func(why string) func(net.Conn)
