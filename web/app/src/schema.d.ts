@@ -1726,6 +1726,8 @@ export interface components {
         Artifact: {
             /** Format: int64 */
             attempt: number;
+            /** @description Where a symbolic link leads, which is its content, too. */
+            link?: string;
             path: string;
             sha256: string;
             /** Format: int64 */
@@ -1758,6 +1760,8 @@ export interface components {
             worker?: string;
         };
         AttemptFile: {
+            /** @description Of a symbolic link: where it leads, which is its content, too. */
+            link?: string;
             /**
              * Format: int32
              * @description Its permissions; default: those of a new file.
@@ -4894,7 +4898,10 @@ export interface operations {
     };
     carryRun: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Its steps keep the environment that they have, if they have one. */
+                keep?: boolean;
+            };
             header?: never;
             path: {
                 /** @description The run: its id, a workflow id, the beginning of an id, or @last. */
