@@ -3,6 +3,7 @@ package flow
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pawl-dev/pawl/flow/internal/expr"
 	"github.com/pawl-dev/pawl/internal/core"
@@ -16,13 +17,16 @@ type Wait struct {
 	Event tree.Value
 	Any   []tree.Value // names of events
 	Steps []string     // names of steps
+	By    []string     // who may decide; none: everybody
+	// NotStarter: whoever has started the run may not.
+	NotStarter bool
 
 	stepsPos []tree.Pos
 	ordinary
 }
 
 var (
-	waitKeys  = []string{"event", "any"}
+	waitKeys  = []string{"event", "any", "by", "notBy"}
 	firstKeys = []string{"event", "step"}
 )
 
@@ -35,6 +39,7 @@ func (w *Wait) read(p *parsing, n *tree.Node) {
 		w.Event = tree.ValueOf(n)
 	} else if p.object(n, "wait", waitKeys) {
 		w.Event = p.textValue(n.Get("event"), "event")
+		deciders(p, n, w)
 		if list := n.Get("any"); list != nil {
 			if n.Get("event") != nil {
 				p.Fail(n.Key("any"), "write all of them in any", "a wait has event or any, not both")
@@ -83,6 +88,10 @@ func (w *Wait) encode() tree.Value {
 	out := object{}
 	out.put("event", w.Event)
 	out.put("any", w.any())
+	out.names("by", w.By)
+	if w.NotStarter {
+		out.text("notBy", notStarter)
+	}
 	return out.value()
 }
 
@@ -116,6 +125,12 @@ func (w *Wait) any() tree.Value {
 
 // wait compiles the names of the events that a step waits for. Constant ones are the same in all runs.
 func (b *builder) wait(p *plan, a *Wait, vars expr.Vars) {
+	for _, v := range append(slices.Clip(a.Any), a.Event) {
+		if text, is := v.Text(); a.guarded() && !v.IsZero() && (!is || expr.HasExpression(text)) {
+			b.stepFail(tree.NodeOf(v).Pos, "write the name without an expression",
+				"by and notBy hold for events whose names are texts")
+		}
+	}
 	if a.Any == nil && a.Steps == nil {
 		event := b.compiler.Template(tree.NodeOf(a.Event), vars, true)
 		if event != nil && event.IsConstant() {
@@ -279,4 +294,82 @@ func endless(p *plan) bool {
 	}
 	limits := &p.spec.Policy
 	return limits.Wait == nil && limits.ScheduleToClose == nil && (limits.Deadline == nil || limits.Deadline.At == 0)
+}
+
+// notStarter is the value of notBy.
+const notStarter = "starter"
+
+// deciders reads who may end a wait.
+func deciders(p *parsing, n *tree.Node, w *Wait) {
+	by := n.Get("by")
+	w.By, _ = p.texts(by, "by")
+	if by != nil && len(w.By) == 0 && by.Kind == tree.List {
+		p.Fail(by.Pos, "leave it out if everybody may", "by names nobody, so the wait could never end")
+	}
+	if not := n.Get("notBy"); not != nil {
+		if w.NotStarter = not.Kind == tree.Text && not.Text == notStarter; !w.NotStarter {
+			p.Fail(not.Pos, "", "notBy is %s, not %s", notStarter, tree.Describe(not))
+		}
+	}
+}
+
+// guarded reports whether not everybody may end the wait.
+func (w *Wait) guarded() bool { return len(w.By) > 0 || w.NotStarter }
+
+// principal returns the name by which a server knows somebody. What callers say of themselves is behind it.
+func principal(actor string) string {
+	name, _, _ := strings.Cut(actor, " (")
+	return name
+}
+
+// refuses returns why somebody may not end the wait in a run; empty: he may.
+func (w *Wait) refuses(r *core.Run, actor string) string {
+	who := principal(actor)
+	switch {
+	case len(w.By) > 0 && !slices.Contains(w.By, who):
+		if who == "" {
+			who = "somebody without a name"
+		}
+		return fmt.Sprintf("%s decides this, not %s", strings.Join(w.By, " or "), who)
+	case !w.NotStarter:
+		return ""
+	case r.Parent.Run != (core.RunID{}) || r.Chain.Previous != (core.RunID{}):
+		return "the starter may not decide this, and a run that another one has started or follows does not know its " +
+			"starter: wait in the run that a person starts"
+	case who == "":
+		return "the starter may not decide this, and whoever decides gives no name"
+	case who == principal(r.StartedBy):
+		return who + " has started the run, and may not decide this"
+	}
+	return ""
+}
+
+// mayDecide returns why somebody may not end a wait: by an event, or by an operation on its step; empty: he may.
+func (d *definition) mayDecide(r *core.Run, event string, step *core.Step, actor string) string {
+	def := int32(-1)
+	if step != nil {
+		def = step.Spec.Def
+	}
+	n := int32(-1)
+	for s := range d.doc.AllSteps() {
+		n++
+		w, waits := s.Action.(*Wait)
+		if !waits || !w.guarded() || step != nil && n != def || step == nil && !slices.Contains(w.names(), event) {
+			continue
+		}
+		if why := w.refuses(r, actor); why != "" {
+			return fmt.Sprintf("step %q: %s", s.Name, why)
+		}
+	}
+	return ""
+}
+
+// names returns the names of the events that the wait is for, which are texts where it is guarded.
+func (w *Wait) names() (out []string) {
+	for _, v := range append(slices.Clip(w.Any), w.Event) {
+		if text, ok := v.Text(); ok {
+			out = append(out, text)
+		}
+	}
+	return out
 }

@@ -117,6 +117,7 @@ func (d *definition) asMachine() *core.Definition {
 		Specs: make([]*core.StepSpec, len(d.plans)), NewDecider: func(*core.Run) core.Decider { return newDecider(d) },
 		Rules: d.rules, Begins: d.begins, Timetable: d.timetable(), Recalls: d.recalls, Tolerates: d.tolerates,
 		Newest:     d.doc.Newest,
+		MayDecide:  d.mayDecide,
 		Dependents: d.dependents, CountItems: d.countItems, ItemNames: d.itemNames, CheckInput: d.doc.CheckInput,
 	}
 	def.Queues, def.Services = d.doc.limits()

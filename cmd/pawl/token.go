@@ -17,8 +17,8 @@ import (
 
 func (a tokenVerbs) tokenCommand() *cobra.Command {
 	return noun("token", "Create, list and revoke access tokens",
-		"Callers of pawl server show a token. Its role says what they may do: read, operate, admin, or worker, which "+
-			"may be for some queues only. Of each token only a hash is stored.",
+		"Callers of pawl server show a token. Its role says what they may do: read, approve, operate, admin, or "+
+			"worker, which may be for some queues only. Of each token only a hash is stored.",
 		a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())
 }
 
@@ -54,6 +54,7 @@ func (a tokenVerbs) tokenCreateCommand() *cobra.Command {
 and the audit log name it as the actor of what the token is used for. Roles:
 
   read     look at everything
+  approve  also send events, such as the decision that a run waits for
   operate  also start the server's flows, send events, and operate on runs
   admin    everything, also flows of one's own, webhooks, tokens and the audit log
   worker   take tasks of its queues and report on them, and nothing else
@@ -91,7 +92,7 @@ others. --namespace '*' is for all of them: then each request says which.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&r.Role, "role", "", "read, operate, admin or worker")
+	cmd.Flags().StringVar(&r.Role, "role", "", "read, approve, operate, admin or worker")
 	cmd.Flags().StringArrayVar(&r.Queues, "queue", nil, "of a worker: a queue whose tasks it may take; repeatable "+
 		"(default: all)")
 	cmd.Flags().StringVar(&out, "out", "", "file for the token that only you can read (default: print it)")

@@ -5,13 +5,14 @@ import "context"
 // The roles of tokens. Each determines what its bearer may do.
 const (
 	RoleRead    = "read"    // look at everything
+	RoleApprove = "approve" // also send events, to runs that wait for a person
 	RoleOperate = "operate" // also start what the server has, send events, and operate on runs
 	RoleAdmin   = "admin"   // everything, also flows of one's own, webhooks, tokens and the audit log
 	RoleWorker  = "worker"  // take tasks of its queues and report on them, and nothing else
 )
 
 // Roles returns all roles.
-func Roles() []string { return []string{RoleRead, RoleOperate, RoleAdmin, RoleWorker} }
+func Roles() []string { return []string{RoleRead, RoleApprove, RoleOperate, RoleAdmin, RoleWorker} }
 
 // Names of namespaces with a meaning of their own. A namespace is a database that a server has beside its first one.
 const (

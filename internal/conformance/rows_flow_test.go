@@ -19,6 +19,7 @@ func init() {
 	rows["F5"] = eventsHaveSomebodyToWait
 	rows["F6"] = lastWordsAreHeard
 	rows["F7"] = combinationsHaveNames
+	rows["D10"] = onlySomeDecide
 }
 
 // nothingIsAnEmptyWord checks that a name that does not exist is refused where it is written, and that a value that is
@@ -92,6 +93,42 @@ func eventsHaveSomebodyToWait(t *testing.T) {
 			t.Errorf("an event that is to be kept: %v", err)
 		}
 		n.send("approved", "2")
+		if r := n.end(); r.Phase != api.RunSucceeded {
+			t.Errorf("%s", r.Phase)
+		}
+	})
+}
+
+// onlySomeDecide checks that a wait takes the decision of those whom the flow names, and not of the starter where it
+// says so: neither as an event, kept or not, nor as an operation on the step.
+func onlySomeDecide(t *testing.T) {
+	const text = "pawl: 1\nname: row\ntimeout: 1m\nsteps:\n  - {name: a, wait: {any: [yes, no], by: [ann, bob]}}\n" +
+		"  - {name: b, needs: a, wait: {event: more, notBy: starter}}\n"
+	playNative(t, text, nil, func(n *native) {
+		send := func(name, actor string, expected bool) error {
+			return n.engine.Signal(n.t.Context(), n.root, core.SignalReceived{
+				Name: name, Payload: []byte("1"), Actor: actor,
+			}, expected)
+		}
+		refused := func(err error, says string) {
+			t.Helper()
+			if api.CodeOf(err) != api.CodeForbidden || !strings.Contains(err.Error(), says) {
+				t.Errorf("%v, want %s", err, says)
+			}
+		}
+		for _, expected := range []bool{true, false} {
+			refused(send("yes", "carl (ann)", expected), "ann or bob decides this, not carl")
+			refused(send("no", "", expected), "ann or bob decides this")
+			refused(send("more", "", expected), "gives no name")
+		}
+		for _, op := range []core.Op{core.OpSkip, core.OpComplete, core.OpFail} {
+			refused(n.engine.Operate(n.t.Context(), n.root, core.Operation{Op: op, Step: 0, Actor: "carl"}), "not carl")
+		}
+		for name, actor := range map[string]string{"yes": "bob (carl)", "more": "carl"} {
+			if err := send(name, actor, true); err != nil {
+				t.Errorf("%s of %s: %v", name, actor, err)
+			}
+		}
 		if r := n.end(); r.Phase != api.RunSucceeded {
 			t.Errorf("%s", r.Phase)
 		}

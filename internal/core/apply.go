@@ -98,7 +98,7 @@ func (r *Run) applyCreated(at Time, rec RunCreated) {
 	r.WorkflowID, r.Key = rec.WorkflowID, rec.Key
 	r.Input = rec.Input
 	r.Execution, r.Deadline = rec.Execution, rec.Deadline
-	r.Parent, r.Chain = rec.Parent, rec.Chain
+	r.Parent, r.Chain, r.StartedBy = rec.Parent, rec.Chain, rec.Actor
 	r.Notify, r.Labels, r.Headers = rec.Notify, rec.Labels, rec.Headers
 
 	r.CreatedAt, r.StartAt, r.Firing, r.Zone = at, rec.StartAt, rec.Firing, rec.Zone

@@ -64,6 +64,10 @@ type Definition struct {
 	// the new one begins when it has ended.
 	Newest bool
 
+	// MayDecide returns why somebody may not end a wait of the run: by an event, or with a step by an operation on it.
+	// Empty: he may. Nil: everybody may.
+	MayDecide func(r *Run, event string, step *Step, actor string) string
+
 	// Recalls: a run that begins a chain wants to know whether the last run of its workflow failed.
 	Recalls bool
 

@@ -7,15 +7,16 @@ type Code uint8
 
 // The codes.
 const (
-	CodeInvalid  Code = iota + 1 // the input makes no sense for the step or run
-	CodeNotFound                 // no such step
-	CodeStale                    // a report for an attempt that has ended
-	CodeClosed                   // the run has ended
-	CodeConflict                 // the run or step is not in the phase the input needs
-	CodeFull                     // the run keeps as many events as it may
+	CodeInvalid   Code = iota + 1 // the input makes no sense for the step or run
+	CodeNotFound                  // no such step
+	CodeStale                     // a report for an attempt that has ended
+	CodeClosed                    // the run has ended
+	CodeConflict                  // the run or step is not in the phase the input needs
+	CodeFull                      // the run keeps as many events as it may
+	CodeForbidden                 // somebody else decides that
 )
 
-var codeNames = [...]string{"", "invalid", "not_found", "stale", "closed", "conflict", "full"}
+var codeNames = [...]string{"", "invalid", "not_found", "stale", "closed", "conflict", "full", "forbidden"}
 
 func (c Code) String() string { return name(codeNames[:], c) }
 

@@ -60,8 +60,14 @@ func (m *machine) take(def *Definition, in Input) error {
 		if why := m.r.def.unexpected(in.Event.Name); why != "" {
 			return m.refuse(CodeInvalid, "event send", "%s (with --keep it is kept all the same)", why)
 		}
+		if err := mayDecide(m, "event send", in.Event.Name, nil, in.Event.Actor); err != nil {
+			return err
+		}
 		return m.signal(in.Event)
 	case SignalReceived:
+		if err := mayDecide(m, "event send", in.Name, nil, in.Actor); err != nil {
+			return err
+		}
 		return m.signal(in)
 	case ChildEnded:
 		return m.childEnded(in)

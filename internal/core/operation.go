@@ -212,6 +212,11 @@ func (m *machine) operateStep(in Operation, s *Step) error {
 	if !open {
 		return m.refuse(CodeConflict, in.Op.String(), "step %s is %s", strconv.Quote(s.Key()), s.Phase)
 	}
+	if s.Spec.Kind == KindWait && (in.Op == OpSkip || in.Op == OpComplete || in.Op == OpFail) {
+		if err := mayDecide(m, in.Op.String(), "", s, in.Actor); err != nil {
+			return err
+		}
+	}
 	switch in.Op {
 	case OpSkip:
 		m.audit(in, s.ID)

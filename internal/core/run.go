@@ -49,6 +49,8 @@ type Run struct {
 	Execution RunLimit // spans the chain
 	Deadline  RunLimit // this run
 
+	StartedBy string // the actor of its start; empty: nobody said who
+
 	Parent Parent // the parent of a child run
 	Chain  Chain
 	Notify string // workflow id of a run that is told of the chain's end; empty if there is none

@@ -61,6 +61,17 @@ func (m *machine) signal(in SignalReceived) error {
 	return nil
 }
 
+// mayDecide refuses who may not end a wait, by an event or by an operation on its step.
+func mayDecide(m *machine, op, event string, step *Step, actor string) error {
+	if m.r.def == nil || m.r.def.MayDecide == nil {
+		return nil
+	}
+	if why := m.r.def.MayDecide(m.r, event, step, actor); why != "" {
+		return m.refuse(CodeForbidden, op, "%s", why)
+	}
+	return nil
+}
+
 // inherit records the events of the earlier run in the chain, and which of them were taken.
 func (m *machine) inherit(signals []Signal) {
 	for _, s := range signals {

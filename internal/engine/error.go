@@ -63,6 +63,8 @@ var codeOfRefusal = map[core.Code]Code{
 	core.CodeClosed:   CodeRunClosed,
 	core.CodeConflict: CodeConflict,
 	core.CodeFull:     CodeFull,
+
+	core.CodeForbidden: api.CodeForbidden,
 }
 
 // translation maps an error of the journal to the code and hint for a caller.

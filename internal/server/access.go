@@ -42,7 +42,9 @@ func includes(role, asked string) bool {
 	case api.RoleAdmin:
 		return true
 	case api.RoleOperate:
-		return asked == api.RoleOperate || asked == api.RoleRead
+		return asked == api.RoleOperate || asked == api.RoleApprove || asked == api.RoleRead
+	case api.RoleApprove:
+		return asked == api.RoleApprove || asked == api.RoleRead
 	default:
 		return role == asked
 	}
@@ -165,7 +167,7 @@ func bearerOf(r *http.Request) string {
 // audited reports whether requests of a route with that role are in the audit log: all changes except those of workers.
 // Those are in the histories of runs, and there are many of them.
 func audited(r *http.Request, role string) bool {
-	return r.Method != http.MethodGet && (role == api.RoleOperate || role == api.RoleAdmin)
+	return r.Method != http.MethodGet && (role == api.RoleApprove || role == api.RoleOperate || role == api.RoleAdmin)
 }
 
 // audit adds a request that was answered to the audit log, if it belongs there. What a token was refused does.
@@ -188,6 +190,9 @@ type signed struct {
 	mayStart func() error
 }
 
+// nameOf returns the name of a caller's token, so that nothing in it looks like what a caller says of himself.
+func nameOf(c *caller) string { return strings.ReplaceAll(c.token.Name, " (", "(") }
+
 // actor returns the actor for the requests of a caller.
 func actor(ctx context.Context, said string) string {
 	c := callerOf(ctx)
@@ -195,9 +200,9 @@ func actor(ctx context.Context, said string) string {
 	case c == nil || c.local:
 		return said
 	case said == "" || said == c.token.Name:
-		return c.token.Name
+		return nameOf(c)
 	default:
-		return c.token.Name + " (" + said + ")"
+		return nameOf(c) + " (" + said + ")"
 	}
 }
 

@@ -62,8 +62,11 @@ func (g *guarded) as(role, method, path, body string) (int, http.Header, string)
 
 // allows says what each role may do.
 var allows = map[string]map[string]bool{
-	Anyone:          {api.RoleRead: true, api.RoleOperate: true, api.RoleAdmin: true, api.RoleWorker: true},
-	api.RoleRead:    {api.RoleRead: true, api.RoleOperate: true, api.RoleAdmin: true},
+	Anyone: {
+		api.RoleRead: true, api.RoleApprove: true, api.RoleOperate: true, api.RoleAdmin: true, api.RoleWorker: true,
+	},
+	api.RoleRead:    {api.RoleRead: true, api.RoleApprove: true, api.RoleOperate: true, api.RoleAdmin: true},
+	api.RoleApprove: {api.RoleApprove: true, api.RoleOperate: true, api.RoleAdmin: true},
 	api.RoleOperate: {api.RoleOperate: true, api.RoleAdmin: true},
 	api.RoleAdmin:   {api.RoleAdmin: true},
 	api.RoleWorker:  {api.RoleWorker: true, api.RoleAdmin: true},
@@ -256,6 +259,40 @@ func TestWhoDidIt(t *testing.T) {
 	})
 }
 
+// TestWhoDecides checks that a token decides what its name may, whatever it says of itself: not who has started the
+// run, and not somebody whom the flow does not name. The role approve sends events and does nothing else.
+func TestWhoDecides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t)
+		start := `{"workflowId":"pay","flow":"pawl: 1\nname: pay\nsteps:\n  - {name: ok, wait: {event: approved, ` +
+			`by: [my approve, my admin], notBy: starter}}\n"}`
+		if status, _, body := g.as(api.RoleAdmin, "POST", "/api/v1/runs", start); status != http.StatusCreated {
+			t.Fatalf("%d %s", status, body)
+		}
+		<-time.After(time.Second)
+		const events, said = "/api/v1/runs/pay/events", `{"name":"approved","actor":"my approve"}`
+		for role, why := range map[string]string{
+			api.RoleOperate: "my approve or my admin decides this, not my operate",
+			api.RoleAdmin:   "my admin has started the run",
+			api.RoleRead:    "approve",
+		} {
+			status, h, body := g.as(role, "POST", events, said)
+			g.problem(role, status, h, body, http.StatusForbidden, api.CodeForbidden, why)
+		}
+		skip := "/api/v1/runs/pay/steps/ok/skip"
+		status, h, body := g.as(api.RoleOperate, "POST", skip, `{}`)
+		g.problem("skip", status, h, body, http.StatusForbidden, api.CodeForbidden, "not my operate")
+		for _, path := range []string{"/api/v1/runs", "/api/v1/runs/pay/pause"} {
+			if status, _, body := g.as(api.RoleApprove, "POST", path, `{}`); status != http.StatusForbidden {
+				t.Errorf("%s: %d %s", path, status, body)
+			}
+		}
+		if status, _, body := g.as(api.RoleApprove, "POST", events, said); status != http.StatusNoContent {
+			t.Errorf("who may: %d %s", status, body)
+		}
+	})
+}
+
 // TestFlowsOfCallers checks that only an admin brings flows along: their steps execute commands as the server.
 func TestFlowsOfCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -417,7 +454,7 @@ func TestClientShowsAToken(t *testing.T) {
 			t.Errorf("an unknown role: %v", err)
 		}
 		all, err := g.client.Tokens(t.Context())
-		if err != nil || len(all) != 5 || all[0].Name != "ci" || all[0].Token != "" {
+		if err != nil || len(all) != len(api.Roles())+1 || all[0].Name != "ci" || all[0].Token != "" {
 			t.Errorf("%+v, %v", all, err)
 		}
 		if err := g.client.RevokeToken(t.Context(), made.ID); err != nil {

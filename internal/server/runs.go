@@ -270,7 +270,7 @@ func (s *Server) changeRoutes(a huma.API) {
 		}
 		return startedAt(s.cfg.Service.Restart(ctx, in.Run, req))
 	})
-	op = under(api.RoleOperate, "POST", "/runs/{run}/events", "sendEvent", "events", "Send an event to a run")
+	op = under(api.RoleApprove, "POST", "/runs/{run}/events", "sendEvent", "events", "Send an event to a run")
 	op.DefaultStatus = http.StatusNoContent
 	huma.Register(a, op, func(ctx context.Context, in *struct {
 		OfRun

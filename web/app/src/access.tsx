@@ -9,7 +9,7 @@ import { Needs } from "./signin.tsx";
 import { go } from "./state.ts";
 
 const roles: [string, string][] = [
-  ["read", "sees everything, changes nothing"], ["operate", "also starts what the server has, and acts on runs"],
+  ["read", "sees everything, changes nothing"], ["approve", "also sends events, such as decisions"], ["operate", "also starts what the server has, and acts on runs"],
   ["admin", "everything"], ["worker", "takes tasks"],
 ];
 

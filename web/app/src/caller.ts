@@ -31,7 +31,7 @@ export function withCaller(headers: HeadersInit | undefined): Headers {
   return all;
 }
 
-const roles = ["read", "operate", "admin"];
+const roles = ["read", "approve", "operate", "admin"];
 
 // may reports whether the caller may do what asks for a role.
 export const may = (role: string): boolean => caller.value === null || roles.indexOf(caller.value.role) >= roles.indexOf(role);

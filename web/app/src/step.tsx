@@ -242,7 +242,7 @@ function Send({ run, event }: { run: string; event: string }) {
     }
   };
   return (
-    <Needs role="operate"><form class="send" onSubmit={(e) => { e.preventDefault(); void send(); }}>
+    <Needs role="approve"><form class="send" onSubmit={(e) => { e.preventDefault(); void send(); }}>
       <label>Send event {event} <input value={payload} onInput={(e) => setPayload(e.currentTarget.value)} aria-label="Payload, JSON" /></label>
       <button type="submit">Send</button>
       <Problem error={error} />
