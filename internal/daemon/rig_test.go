@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/daemon/folder"
 	"github.com/pawl-dev/pawl/internal/daemon/workflows"
 	"github.com/pawl-dev/pawl/internal/journal"
+	"github.com/pawl-dev/pawl/internal/journal/postgres"
 	"github.com/pawl-dev/pawl/internal/kind"
 	"github.com/pawl-dev/pawl/internal/memnet"
 	"github.com/pawl-dev/pawl/internal/server"
@@ -123,4 +124,10 @@ func (r rig) sees(c *httpapi.Client, id string) bool {
 		r.Fatal(err)
 	}
 	return err == nil
+}
+
+func init() {
+	database.Register(database.Driver{
+		Open: postgres.OpenSeen, OpenReadOnly: postgres.OpenReadOnlySeen, Key: postgres.Key,
+	})
 }

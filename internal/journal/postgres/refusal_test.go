@@ -152,24 +152,24 @@ func TestSchemas(t *testing.T) {
 	if err := l.append("a"); err != nil {
 		t.Fatal(err)
 	}
-	run("DELETE FROM {schema}.schema_version WHERE version_id = 1")
+	run("DELETE FROM {schema}.schema_version WHERE version_id = 2")
 	_, err = OpenReadOnly(t.Context(), dsn)
-	refuses(t, "an older version", err, nil, "the tables are of version 0, this code reads version 1")
-	run("INSERT INTO {schema}.schema_version (version_id, is_applied) VALUES (1, true)")
+	refuses(t, "an older version", err, nil, "the tables are of version 1, this code reads version 2")
+	run("INSERT INTO {schema}.schema_version (version_id, is_applied) VALUES (2, true)")
 	if err := l.append("b"); err != nil { // whoever has it open goes on
 		t.Error(err)
 	}
 	same(t, texts(t, opened(t, dsn)), "a", "b")
 
 	// A newer one is used as long as it lets older code use it.
-	run("INSERT INTO {schema}.schema_version (version_id, is_applied) VALUES (2, true)")
+	run("INSERT INTO {schema}.schema_version (version_id, is_applied) VALUES (3, true)")
 	opened(t, dsn)
-	run("UPDATE {schema}.meta SET value = '2' WHERE key = 'oldest'")
+	run("UPDATE {schema}.meta SET value = '3' WHERE key = 'oldest'")
 	_, err = Open(t.Context(), dsn)
-	refuses(t, "a newer version", err, journal.ErrNewer, "has version 2 of the schema, which needs code that knows"+
-		" version 2")
+	refuses(t, "a newer version", err, journal.ErrNewer, "has version 3 of the schema, which needs code that knows"+
+		" version 3")
 	_, err = OpenReadOnly(t.Context(), dsn)
-	refuses(t, "a newer version, to look", err, journal.ErrNewer, "this one knows 1: use the newer Pawl")
+	refuses(t, "a newer version, to look", err, journal.ErrNewer, "this one knows 2: use the newer Pawl")
 	run("UPDATE {schema}.meta SET value = 'what' WHERE key = 'oldest'")
 	_, err = Open(t.Context(), dsn)
 	refuses(t, "a damaged table", err, journal.ErrNoJournal, "or is damaged")

@@ -193,7 +193,7 @@ func (d *drawing) outlook(r *api.Run, fact func(label, text string)) {
 		label = "was left" // nothing goes on in it, whatever the clock says
 	}
 	fact(label, screen.Clean(r.Says.Reads(d.now, screen.Left)))
-	fact("then", screen.Clean(r.Then.Reads(d.now, screen.Left)))
+	fact("then", screen.Clean(strings.TrimPrefix(r.Then.Reads(d.now, screen.Left), "Then ")))
 	for i, e := range r.Ends {
 		text := screen.Clean(e.Text)
 		if e.Step != "" {
