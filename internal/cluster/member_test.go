@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -326,19 +327,19 @@ func TestChanged(t *testing.T) {
 // refusing is a node that cannot take one of the partitions, and whose database answers only as long as it is not held.
 type refusing struct {
 	*link
-	partition int
-	held      chan struct{} // closed while the database answers
+	partition atomic.Int64
+	held      atomic.Pointer[chan struct{}] // closed while the database answers
 }
 
 func (r *refusing) Take(ctx context.Context, p int) error {
-	if p == r.partition {
+	if p == int(r.partition.Load()) {
 		return errors.New("a lock is held")
 	}
 	return r.link.Take(ctx, p)
 }
 
 func (r *refusing) Beat(ctx context.Context, n Node) error {
-	<-r.held
+	<-*r.held.Load()
 	return r.link.Beat(ctx, n)
 }
 
@@ -346,8 +347,11 @@ func (r *refusing) Beat(ctx context.Context, n Node) error {
 // that the database does not answer.
 func TestFailing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &refusing{link: &link{newTable(4), "a", map[int]bool{}}, partition: 3, held: make(chan struct{})}
-		close(r.held)
+		r := &refusing{link: &link{newTable(4), "a", map[int]bool{}}}
+		r.partition.Store(3)
+		held := make(chan struct{})
+		r.held.Store(&held)
+		close(held)
 		m, err := Join(t.Context(), Config{
 			Node: Node{ID: "a", Secret: "one"}, Storage: r, Engine: r, Every: term / 6,
 			Log: slog.New(slog.DiscardHandler),
@@ -368,11 +372,12 @@ func TestFailing(t *testing.T) {
 		says(time.Second, "")
 		says(1100*time.Millisecond,
 			"partition 3 has had no owner for 2.1s, and this node cannot take it: a lock is held")
-		r.partition = -1
+		r.partition.Store(-1)
 		says(time.Second, "")
-		r.held = make(chan struct{})
+		again := make(chan struct{})
+		r.held.Store(&again)
 		says(3*time.Second, "the database has not answered the node for")
-		close(r.held)
+		close(again)
 		says(time.Second, "")
 		if err := m.Leave(t.Context()); err != nil {
 			t.Error(err)
