@@ -123,17 +123,6 @@ func applyAnswer(r *Run, rec BodyAnswered) {
 	}
 }
 
-func (r *BodyAnswered) fields(c *coder) {
-	optional(c, &r.Seen)
-	c.time(&r.Began)
-	c.bytes(&r.Meta)
-	c.flag(&r.Again)
-}
-
-func (r *StepCancelAsked) fields(c *coder) { c.step(&r.Step) }
-
-func (r *StepChildBegan) fields(c *coder) { c.step(&r.Step) }
-
 // sendTo begins a step, and sends what it is there for. The message is made durable with it, so it has its effect once.
 func sendTo(m *machine, cmd SendTo) {
 	m.schedule(Schedule{Spec: cmd.Spec, Item: -1, Group: NoStep})

@@ -22,19 +22,22 @@ var (
 //	at       zigzag, microseconds since the instant within the run's id, which is a UUIDv7: two bytes at first
 //	records  each a tag, then its fields
 //
-// A struct's fields stand in the order of its method in codec_record.go, which serves reading and writing alike.
+// A struct's fields stand in the order of its method "fields", which serves reading and writing alike. codecgen writes
+// the methods of records and of messages from their structs.
 // Fields that are often absent cost one bit: groups of seven such fields share a byte of presence bits in front of
 // the first, whose eighth bit says that a later group has a field, too. Integers are uvarints, signed ones zigzag;
 // instants are microseconds since the entry's At; text and bytes have their length in front.
 //
 // What may change without a new version:
-//   - A struct gains a field: it goes to the end of its method, with a presence bit. Old entries lack the bit and
+//   - A struct gains a field: it goes to the end of the struct, with a presence bit. Old entries lack the bit and
 //     give the zero value; an old reader meets a bit it does not know and answers ErrNewerEntry.
-//   - A record type is added: it gets the next tag.
+//   - A record type is added: it gets the next tag, in a comment such as //record:36.
 //
 // A tag, a field's place and an enumeration's number are never given a new meaning. All else needs a new version,
 // whose reader keeps reading this one.
 const codecVersion = 1
+
+//go:generate go run ./codecgen
 
 const (
 	headerRun   = 1 << 3
@@ -71,7 +74,7 @@ func appendEntry(dst []byte, e *Entry, header byte) []byte {
 	dst = binary.AppendVarint(dst, int64(e.At-createdAt(e.Run)))
 	c := coder{buf: dst, at: e.At}
 	for _, r := range e.Records {
-		c.write(r)
+		c.writeRecord(r)
 	}
 	return c.buf
 }
@@ -143,7 +146,12 @@ func decodeEntry(src []byte, run RunID, known bool) (Entry, []byte, error) {
 	if c.err == nil && count > 0 {
 		e.Records = make([]Record, 0, count)
 		for range count {
-			r := c.read()
+			tag, outer := c.tag("record", lastRecord)
+			if c.err != nil {
+				break
+			}
+			r := c.readRecord(tag)
+			c.close(outer)
 			if c.err != nil {
 				break
 			}

@@ -32,6 +32,27 @@ const (
 	groupMore   = 1 << groupFields
 )
 
+// begin begins to write a struct with a tag.
+func (c *coder) begin(tag byte) (outer presence) {
+	c.buf = append(c.buf, tag)
+	return c.open()
+}
+
+// tag begins to read such a struct, and returns its tag. The last known tag is given.
+func (c *coder) tag(of string, last byte) (tag byte, outer presence) {
+	tag = c.byte()
+	switch {
+	case c.err != nil:
+	case tag == 0:
+		c.fail("a %s without a tag", of)
+	case tag > last:
+		c.err = fmt.Errorf("%w: %s type %d", ErrNewerEntry, of, tag)
+	default:
+		outer = c.open()
+	}
+	return tag, outer
+}
+
 // open begins a struct and returns the state of the struct around it, for close.
 func (c *coder) open() (outer presence) {
 	outer = c.present

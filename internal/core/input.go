@@ -84,6 +84,8 @@ type (
 
 	// TaskStopped: the work of an attempt which had ended before (a limit, a cancel) has ended, or was abandoned
 	// because it did not.
+	//
+	//content:6
 	TaskStopped struct {
 		Step      StepID
 		Attempt   int
@@ -101,6 +103,8 @@ type (
 	}
 
 	// SignalReceived delivers an event.
+	//
+	//content:7
 	SignalReceived struct {
 		Name    string
 		ID      string // a second delivery with the same id changes nothing
@@ -114,6 +118,8 @@ type (
 	ExpectedSignal struct{ Event SignalReceived }
 
 	// ChildEnded reports the end of a child run.
+	//
+	//content:5
 	ChildEnded struct {
 		Step    StepID
 		Attempt int
@@ -124,12 +130,16 @@ type (
 	}
 
 	// ChildBegan reports that the child run of a step is there.
+	//
+	//content:12
 	ChildBegan struct {
 		Step    StepID
 		Attempt int
 	}
 
 	// SendEnded reports what became of what a step has sent: Failure says why it could not be delivered; nil: it was.
+	//
+	//content:14
 	SendEnded struct {
 		Step    StepID
 		Failure *policy.Failure

@@ -38,6 +38,8 @@ type Content interface{ content() }
 
 type (
 	// ChildStart starts a child run. If the run exists already, its parent is told of its end, if it has ended.
+	//
+	//content:1
 	ChildStart struct {
 		Definition DefinitionID // stored by now
 		Workflow   string
@@ -53,6 +55,8 @@ type (
 	}
 
 	// Sent gives a run an event, or asks it to cancel, for a step of another run. That one learns what happened to it.
+	//
+	//content:13
 	Sent struct {
 		From       RunID // the run that sends
 		Step       StepID
@@ -67,23 +71,33 @@ type (
 	}
 
 	// ChildStop applies Op to a child run, if its parent-close policy allows that.
+	//
+	//content:2
 	ChildStop struct{ Op Op }
 
 	// ChildBound changes the deadline that a child run has from its parent, from one instant to another; zero if there
 	// is none.
+	//
+	//content:3
 	ChildBound struct{ Was, Is Time }
 
 	// ChildAsk makes a child run that has ended tell its parent again.
+	//
+	//content:4
 	ChildAsk struct{}
 
 	// KeyedStart starts the run for which the partition of an idempotency key has claimed that key. Its definition is
 	// stored by now. It has nothing of an earlier run, and of the run's chain no more than AfterFailure.
+	//
+	//content:10
 	KeyedStart struct {
 		Start
 		Use bool // a run that is open with the workflow id is as good
 	}
 
 	// KeyedStarted tells the partition of an idempotency key the result of a KeyedStart.
+	//
+	//content:11
 	KeyedStarted struct {
 		Workflow, Key string
 		Claimed       RunID // the run that the key was claimed for
@@ -94,19 +108,6 @@ type (
 
 // Refusal is the reason, for the caller, why a start was refused.
 type Refusal struct{ Code, ID, Message, Hint string }
-
-func (ChildStart) content()     {}
-func (ChildStop) content()      {}
-func (ChildBound) content()     {}
-func (ChildAsk) content()       {}
-func (KeyedStart) content()     {}
-func (KeyedStarted) content()   {}
-func (ChildEnded) content()     {}
-func (TaskStopped) content()    {}
-func (SignalReceived) content() {}
-func (ChildBegan) content()     {}
-func (Sent) content()           {}
-func (SendEnded) content()      {}
 
 // PartitionKey returns the key of the partition that the message is for.
 func (m *Message) PartitionKey() uint16 {

@@ -33,49 +33,61 @@ func (e *Entry) Ended(before bool) bool {
 
 type (
 	// RunCreated is a run's first record.
+	//
+	//record:1
 	RunCreated struct {
-		Definition    DefinitionID
-		Workflow      string
-		WorkflowID    string
-		Key           string
-		Input         []byte
-		StartAt       Time // zero: at once
-		Execution     RunLimit
-		Deadline      RunLimit
-		Parent        Parent
-		Chain         Chain
-		Notify        string
-		Actor, Reason string
-		Labels        Labels
-		Queue         RunQueue
-		Within        []string // see Admission
-		Admitted      bool     // it took over the place of the earlier run in the chain
-		Headers       Headers
-		Firing        Time   // the firing of a timetable that the run is for; zero: when it starts
-		Zone          string // the time zone of the firing; empty: UTC
+		Definition    DefinitionID `code:"1"`
+		Workflow      string       `code:"2"`
+		WorkflowID    string       `code:"7"`
+		Key           string       `code:"8"`
+		Input         []byte       `code:"3"`
+		StartAt       Time         `code:"9"` // zero: at once
+		Execution     RunLimit     `code:"6"`
+		Deadline      RunLimit     `code:"5"`
+		Parent        Parent       `code:"10"`
+		Chain         Chain        `code:"4"`
+		Notify        string       `code:"13"`
+		Actor, Reason string       `code:"11"`
+		Labels        Labels       `code:"14"`
+		Queue         RunQueue     `code:"15"`
+		Within        []string     `code:"16"` // see Admission
+		Admitted      bool         `code:"17"` // it took over the place of the earlier run in the chain
+		Headers       Headers      `code:"18"`
+		Firing        Time         `code:"19"` // the firing of a timetable that the run is for; zero: when it starts
+		Zone          string       `code:"20"` // the time zone of the firing; empty: UTC
 	}
 
 	// RunQueued: the start of a delayed run has come, and it waits for its queue. A run without delay waits for it from
 	// RunCreated on.
+	//
+	//record:30
 	RunQueued struct{}
 
 	// RunHeld explains why the run's queue does not admit it.
+	//
+	//record:31
 	RunHeld struct{ Held Held }
 
 	// RunStarted: a delayed run began, or one that its queue has admitted; others begin with RunCreated.
+	//
+	//record:2
 	RunStarted struct{ Deadline RunLimit }
 
 	// RunClosing settles the outcome.
+	//
+	//record:3
 	RunClosing struct {
 		Phase   RunPhase
 		Output  []byte
 		Failure *policy.Failure
 		From    []StepID // the failed steps from which a body's failure follows; none: it is the body's own
-		SameAs  StepID   // 1 + the step that has the run's output, which is not recorded again; 0: Output has it
+		SameAs  StepID   `code:"5,optional"` // 1 + the step that has the run's output, which is not recorded again; 0: Output has it
 	}
 
 	// RunStopping: the run was cancelled or has expired. Until is zero while its work is being stopped. Once that is
 	// done, a second such record follows: the body is asked, and has time for its answer until then.
+	//
+	//record:25
 	RunStopping struct {
 		Phase   RunPhase
 		Failure *policy.Failure
@@ -83,9 +95,13 @@ type (
 	}
 
 	// RunHooks: the decider was asked for a stage of hooks.
+	//
+	//record:4
 	RunHooks struct{ Stage int }
 
 	// RunEnded writes the terminal phase; output and failure are those of RunClosing, if there was one.
+	//
+	//record:5
 	RunEnded struct {
 		Phase   RunPhase
 		Failure *policy.Failure // the failure that a termination gives
@@ -93,6 +109,8 @@ type (
 	}
 
 	// RunReopened follows an operator's retry of a closed run.
+	//
+	//record:6
 	RunReopened struct {
 		Execution, Deadline RunLimit
 		Drop                []StepID // steps to decide again: skipped dependants, reactions of a body, hooks
@@ -104,14 +122,22 @@ type (
 	}
 
 	// PauseBegan and PauseEnded bracket a pause.
+	//
+	//record:7
 	PauseBegan struct{ StopClock bool }
 	// PauseEnded carries the run's deadlines, moved if the clock was stopped.
+	//
+	//record:8
 	PauseEnded struct{ Execution, Deadline RunLimit }
 
 	// CancelAsked: nothing new is scheduled from here on.
+	//
+	//record:9
 	CancelAsked struct{ Interrupt bool }
 
 	// SignalKept keeps an event; one that a wait takes is removed by StepEnded.
+	//
+	//record:10
 	SignalKept struct {
 		Name, ID string
 		Payload  []byte
@@ -123,6 +149,8 @@ type (
 	}
 
 	// StepBegan begins a step; the first attempt of a task is ready with it.
+	//
+	//record:11
 	StepBegan struct {
 		Spec            *StepSpec // journaled whole only where Def is -1
 		Item            int32
@@ -136,6 +164,8 @@ type (
 	}
 
 	// StepOmitted records a step that does not run.
+	//
+	//record:12
 	StepOmitted struct {
 		Spec     *StepSpec
 		Item     int32
@@ -153,15 +183,21 @@ type (
 	}
 
 	// AttemptReady: a further attempt waits for a worker.
+	//
+	//record:13
 	AttemptReady struct{ Step StepID }
 
 	// AttemptHeld: the attempt waits for a limit of a queue or service; HeldNone: no longer.
+	//
+	//record:26
 	AttemptHeld struct {
 		Step StepID
 		Held Held
 	}
 
 	// AttemptStarted: a worker took the attempt.
+	//
+	//record:14
 	AttemptStarted struct {
 		Step     StepID
 		Worker   string
@@ -174,6 +210,8 @@ type (
 	}
 
 	// AttemptBeat is a sign of life.
+	//
+	//record:15
 	AttemptBeat struct {
 		Step    StepID
 		At      Time
@@ -182,6 +220,8 @@ type (
 	}
 
 	// AttemptEnded ends an attempt. NextAt is set where another follows; else a StepEnded does.
+	//
+	//record:16
 	AttemptEnded struct {
 		Step      StepID
 		Failure   *policy.Failure // nil if it succeeded
@@ -194,6 +234,8 @@ type (
 	}
 
 	// AttemptStopped: the work of an ended attempt has ended, or was abandoned.
+	//
+	//record:17
 	AttemptStopped struct {
 		Step      StepID
 		Abandoned bool
@@ -201,6 +243,8 @@ type (
 	}
 
 	// StepEnded writes a step's terminal phase.
+	//
+	//record:18
 	StepEnded struct {
 		Step    StepID
 		Phase   StepPhase
@@ -211,12 +255,16 @@ type (
 	}
 
 	// StepWarned: the warning of a deadline was given.
+	//
+	//record:19
 	StepWarned struct {
 		Step  StepID // NoStep: the run's
 		Limit policy.LimitKind
 	}
 
 	// StepReset gives a step a fresh budget and deadlines (operator's retry, or resume).
+	//
+	//record:20
 	StepReset struct {
 		Step            StepID
 		Budget          bool // attempts to 0
@@ -227,12 +275,16 @@ type (
 	}
 
 	// StepPolicy replaces a step's policy.
+	//
+	//record:21
 	StepPolicy struct {
 		Step   StepID
 		Policy *policy.Policy
 	}
 
 	// DeadlineMoved moves a stored deadline.
+	//
+	//record:22
 	DeadlineMoved struct {
 		Step  StepID // NoStep: the run's
 		Limit policy.LimitKind
@@ -240,6 +292,8 @@ type (
 	}
 
 	// StatePublished stores the value that the run's body publishes for the readers of the run.
+	//
+	//record:27
 	StatePublished struct {
 		Branch, After string // where the body did so; see Point
 		Count         int
@@ -247,12 +301,16 @@ type (
 	}
 
 	// UpdateAccepted: the body takes an update, which ends a wait; a StepEnded with the update's input follows.
+	//
+	//record:28
 	UpdateAccepted struct {
 		Name, ID string
 		Step     StepID
 	}
 
 	// UpdateAnswered answers an update.
+	//
+	//record:29
 	UpdateAnswered struct {
 		Name, ID string
 		Output   []byte
@@ -261,6 +319,8 @@ type (
 	}
 
 	// Turned is the result of a turn; see Turn.
+	//
+	//record:32
 	Turned struct {
 		Value []byte // nil: as it was
 		Wake  Time
@@ -268,62 +328,36 @@ type (
 	}
 
 	// BodyAnswered is an answer of a body that is asked in writing; what it has decided follows. See Answer.
+	//
+	//record:33
 	BodyAnswered struct {
-		Seen  int
-		Began Time
-		Again bool
-		Meta  []byte
+		Seen  int    `code:"1"`
+		Began Time   `code:"2"`
+		Again bool   `code:"4"`
+		Meta  []byte `code:"3"`
 	}
 
 	// StepCancelAsked: the body has asked the work of the step to stop. No attempt follows the one that runs.
+	//
+	//record:34
 	StepCancelAsked struct{ Step StepID }
 
 	// StepChildBegan: the child run of the step is there.
+	//
+	//record:35
 	StepChildBegan struct{ Step StepID }
 
 	// BodyWaits: the run's body has seen all there is and waits.
+	//
+	//record:24
 	BodyWaits struct{}
 
 	// Operated records an operation; the records of its results follow.
+	//
+	//record:23
 	Operated struct {
 		Op            Op
 		Step          StepID // NoStep: the run
 		Actor, Reason string
 	}
 )
-
-func (RunCreated) record()      {}
-func (RunStarted) record()      {}
-func (RunQueued) record()       {}
-func (RunHeld) record()         {}
-func (RunClosing) record()      {}
-func (RunStopping) record()     {}
-func (RunHooks) record()        {}
-func (RunEnded) record()        {}
-func (RunReopened) record()     {}
-func (PauseBegan) record()      {}
-func (PauseEnded) record()      {}
-func (CancelAsked) record()     {}
-func (SignalKept) record()      {}
-func (StepBegan) record()       {}
-func (StepOmitted) record()     {}
-func (AttemptReady) record()    {}
-func (AttemptHeld) record()     {}
-func (AttemptStarted) record()  {}
-func (AttemptBeat) record()     {}
-func (AttemptEnded) record()    {}
-func (AttemptStopped) record()  {}
-func (StepEnded) record()       {}
-func (StepWarned) record()      {}
-func (StepReset) record()       {}
-func (StepPolicy) record()      {}
-func (DeadlineMoved) record()   {}
-func (Operated) record()        {}
-func (BodyWaits) record()       {}
-func (StatePublished) record()  {}
-func (UpdateAccepted) record()  {}
-func (UpdateAnswered) record()  {}
-func (Turned) record()          {}
-func (BodyAnswered) record()    {}
-func (StepCancelAsked) record() {}
-func (StepChildBegan) record()  {}

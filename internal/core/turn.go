@@ -51,6 +51,8 @@ func (StopRun) effect()   {}
 
 // RunStart is the content of a message that starts a run of that workflow id, unless one was already started with its
 // key. From gets the event SignalRefused if the run cannot be started, and learns of its end through Start.Notify.
+//
+//content:8
 type RunStart struct {
 	Definition DefinitionID // stored by now
 	Workflow   string
@@ -73,10 +75,9 @@ type RunStart struct {
 }
 
 // RunStop is the content of a message that cancels a run.
+//
+//content:9
 type RunStop struct{ Actor, Reason string }
-
-func (RunStart) content() {}
-func (RunStop) content()  {}
 
 // SignalRefused returns the name of the event by which a run learns that a run of that workflow id was not started as
 // it has asked.
@@ -124,38 +125,6 @@ func (r *Run) applyTurned(at Time, rec Turned) {
 	if rec.Value != nil {
 		r.Published = &Published{Value: rec.Value, At: at}
 	}
-}
-
-func (r *Turned) fields(c *coder) {
-	c.bytes(&r.Value)
-	c.time(&r.Wake)
-	optional(c, &r.Took)
-}
-
-func (a *RunStart) fields(c *coder) {
-	c.id((*[16]byte)(&a.Definition))
-	c.text(&a.Workflow)
-	c.text(&a.Key)
-	c.bytes(&a.Input)
-	c.text(&a.From)
-	c.flag(&a.Notify)
-	c.time(&a.Firing)
-	c.text(&a.Zone)
-	// The second group.
-	optional(c, &a.Timeout)
-	c.limitAt(&a.Deadline)
-	c.text((*string)(&a.Labels))
-	c.text((*string)(&a.Headers))
-	c.runQueue(&a.Queue)
-	c.text(&a.Actor)
-	c.text(&a.Reason)
-	c.flag(&a.AfterFailure)
-	c.id((*[16]byte)(&a.Top))
-}
-
-func (a *RunStop) fields(c *coder) {
-	c.text(&a.Actor)
-	c.text(&a.Reason)
 }
 
 // Limit returns the limit of the run, from when it begins; nil: the workflow's.
