@@ -123,7 +123,8 @@ namespace has its own in FOLDER/NAME. It logs as JSON on stderr, and tells syste
 	return cmd
 }
 
-// add adds the flags. All of them are settings: a server that a supervisor starts has no command line that people write.
+// add adds the flags. All of them are settings: people do not write the command line of a server that a supervisor
+// starts.
 func (g *guarding) add(flags *pflag.FlagSet) {
 	flags.StringVar(&g.listen, "listen", devAddress, "address and port to listen on")
 	flags.StringVar(&g.cert, "tls-cert", "", "file with the certificate and those between it and the root, as PEM")

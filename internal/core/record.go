@@ -81,7 +81,8 @@ type (
 		Output  []byte
 		Failure *policy.Failure
 		From    []StepID // the failed steps from which a body's failure follows; none: it is the body's own
-		SameAs  StepID   `code:"5,optional"` // 1 + the step that has the run's output, which is not recorded again; 0: Output has it
+		// SameAs is 1 + the step that has the run's output, which is not recorded again; 0: Output has it.
+		SameAs StepID `code:"5,optional"`
 	}
 
 	// RunStopping: the run was cancelled or has expired. Until is zero while its work is being stopped. Once that is

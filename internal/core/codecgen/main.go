@@ -1,10 +1,10 @@
 // Command codecgen writes the part of the codec of package core that follows from the structs of records and of
 // contents of messages: what their tags are, and how each is written and read. go generate runs it in core's folder.
 //
-// A struct with the comment //record:N is a record with the tag N, and one with //content:N the content of a message. Its
-// fields are encoded in their order, or in the order of their tags, if they have any: code:"3". A field that is mostly
-// zero and whose type has no bit of its own has code:"3,optional". A type with a method named fields, written by hand, is
-// encoded by it.
+// A struct with the comment //record:N is a record with the tag N, and one with //content:N the content of a message.
+// Its fields are encoded in their order, or in the order of their tags, if they have any: code:"3". A field that is
+// mostly zero and whose type has no bit of its own has code:"3,optional". A type with a method named fields, written by
+// hand, is encoded by it.
 package main
 
 import (
@@ -116,8 +116,8 @@ func write(structs map[string][]tagged, byHand map[string]bool) ([]byte, error) 
 		for _, s := range all {
 			fmt.Fprintf(&out, "case %d:\n\tvar v %s\n\tv.fields(c)\n\treturn v\n", s.tag, s.name)
 		}
-		fmt.Fprintf(&out, "default:\n\tc.err = fmt.Errorf(\"%%w: %s type %%d\", ErrNewerEntry, tag)\n\treturn nil\n\t}\n}\n",
-			k.directive)
+		fmt.Fprintf(&out, "default:\n\tc.err = fmt.Errorf(\"%%w: %s type %%d\", ErrNewerEntry, tag)\n", k.directive)
+		out.WriteString("\treturn nil\n\t}\n}\n")
 		for _, s := range all {
 			if !byHand[s.name] {
 				if err := writeFields(&out, s); err != nil {
@@ -209,7 +209,7 @@ func writeFields(out *bytes.Buffer, s tagged) error {
 		switch call := calls[f.typ]; {
 		case f.name == "Item" && f.typ == "int32" && s.fields[i+1].name == "Group":
 			out.WriteString("c.group(&v.Item, &v.Group)\n")
-		case i > 0 && f.name == "Group" && s.fields[i-1].name == "Item": // with the item
+		case i > 0 && f.name == "Group" && s.fields[i-1].name == "Item": // written with the item
 		case call == "":
 			return fmt.Errorf("%s.%s: how %s is encoded is not in the table of codecgen", s.name, f.name, f.typ)
 		case f.optional:

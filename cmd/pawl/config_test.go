@@ -55,8 +55,8 @@ func TestFlagsAreJudged(t *testing.T) {
 	}
 }
 
-// TestVariablesOfCallsAreRefused gives each flag that is no setting by the environment. The flag must not get the value.
-// The caller is told which flag to write, unless the variable is that of another command's setting.
+// TestVariablesOfCallsAreRefused gives each flag that is not a setting by the environment. The flag must not get the
+// value. The caller is told which flag to write, unless the variable is that of another command's setting.
 func TestVariablesOfCallsAreRefused(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	refused := map[string]bool{}
