@@ -302,7 +302,6 @@ func (e *Engine) Register(workflows ...Definition) error {
 	return api.Spoken(e.own.Register(workflows...))
 }
 
-// Register implements Client.
 func (e *local) Register(workflows ...Definition) error {
 	for _, w := range workflows {
 		if err := missingDefinition(w); err != nil {

@@ -219,7 +219,6 @@ func (e *local) ListSchedules(ctx context.Context) ([]client.ScheduleDescription
 	return listSchedules(ctx, e)
 }
 
-// ListSchedules implements Client.
 func (c *connected) ListSchedules(ctx context.Context) ([]client.ScheduleDescription, error) {
 	return listSchedules(ctx, c)
 }
@@ -238,7 +237,6 @@ type clientRuns struct{ Client }
 
 var _ schedules.Service = clientRuns{}
 
-// Run implements schedules.Reader.
 func (c clientRuns) Run(ctx context.Context, name string) (*api.Run, error) {
 	d, err := c.DescribeRun(ctx, name)
 	if err != nil {
@@ -254,7 +252,6 @@ func (c clientRuns) Run(ctx context.Context, name string) (*api.Run, error) {
 	return out, nil
 }
 
-// Runs implements schedules.Reader.
 func (c clientRuns) Runs(ctx context.Context, q api.Query) (api.Page, error) {
 	asked := client.Query{Workflow: q.Workflow, Limit: q.Limit, After: q.Cursor}
 	for _, p := range q.Phases {
@@ -276,7 +273,6 @@ func (clientRuns) Definition(context.Context, string) (api.Definition, error) {
 	return api.Definition{}, &api.Error{Code: api.CodeNotFound, Message: "a client does not read definitions"}
 }
 
-// Start implements schedules.Service.
 func (c clientRuns) Start(ctx context.Context, r api.StartRequest) (api.Started, error) {
 	s, err := c.StartRun(ctx, client.StartRequest{
 		Workflow: schedule.Workflow, ID: r.WorkflowID, Input: r.Input, Actor: r.Actor, Reason: r.Reason,
@@ -284,13 +280,11 @@ func (c clientRuns) Start(ctx context.Context, r api.StartRequest) (api.Started,
 	return api.Started{Run: s.ID}, coded(err)
 }
 
-// Send implements schedules.Service.
 func (c clientRuns) Send(ctx context.Context, name string, s api.SendRequest) error {
 	r := client.SendRequest{Name: s.Name, Payload: s.Payload, Actor: s.Actor}
 	return coded(c.SendEvent(ctx, name, r))
 }
 
-// Operate implements schedules.Service.
 func (c clientRuns) Operate(ctx context.Context, name string, op api.Operation) error {
 	asked := Operation{Op: client.Op(op.Operation), Actor: op.Actor, Reason: op.Reason}
 	return coded(c.Client.Operate(ctx, name, asked))

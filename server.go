@@ -181,15 +181,12 @@ type nodes struct {
 	own served.ProgramEngine
 }
 
-// Workflows implements served.ProgramEngine.
 func (s nodes) Workflows() []string { return s.own.Workflows() }
 
-// Find implements served.ProgramEngine.
 func (s nodes) Find(ctx context.Context, name string) (api.Definition, error) {
 	return s.own.Find(ctx, name)
 }
 
-// StartNamed implements served.Server.
 func (s nodes) StartNamed(ctx context.Context, workflow string, r api.StartRequest) (api.Started, error) {
 	d, err := s.Find(ctx, workflow)
 	if err != nil {
@@ -245,7 +242,6 @@ func (c *connected) Register(workflows ...Definition) error {
 	return nil
 }
 
-// StartRun implements Client.
 func (c *connected) StartRun(ctx context.Context, r client.StartRequest) (client.Started, error) {
 	if err := checkNew(&r); err != nil {
 		return client.Started{}, err
@@ -278,7 +274,6 @@ func (c *connected) StartRun(ctx context.Context, r client.StartRequest) (client
 	return client.Started{ID: out.Run, Existing: out.Existing}, err
 }
 
-// AwaitRun implements Client.
 func (c *connected) AwaitRun(ctx context.Context, id string) (client.Outcome, error) {
 	out, err := c.service.Wait(ctx, id)
 	if err != nil && ctx.Err() != nil {
@@ -294,7 +289,6 @@ func (c *connected) AwaitRun(ctx context.Context, id string) (client.Outcome, er
 	}, nil
 }
 
-// SendEvent implements Client.
 func (c *connected) SendEvent(ctx context.Context, id string, r client.SendRequest) error {
 	if err := checkSend("event", &r); err != nil {
 		return err
@@ -302,7 +296,6 @@ func (c *connected) SendEvent(ctx context.Context, id string, r client.SendReque
 	return c.service.Send(ctx, id, api.SendRequest{Name: r.Name, ID: r.ID, Payload: r.Payload, Actor: r.Actor})
 }
 
-// SendUpdate implements Client.
 func (c *connected) SendUpdate(ctx context.Context, id string, r client.SendRequest) (client.Answer, error) {
 	if err := checkSend("update", &r); err != nil {
 		return client.Answer{}, err
@@ -314,7 +307,6 @@ func (c *connected) SendUpdate(ctx context.Context, id string, r client.SendRequ
 	return client.Answer{Run: a.Run, Output: a.Output, Failure: a.Failure, Refused: a.Refused}, err
 }
 
-// Operate implements Client.
 func (c *connected) Operate(ctx context.Context, id string, op Operation) error {
 	out := api.Operation{
 		Operation: string(op.Op), Step: op.Step, By: api.Extension(op.By), StopClock: op.StopClock, Actor: op.Actor,
@@ -364,7 +356,6 @@ func (c *connected) give(ctx context.Context, id string, op Operation, out *api.
 	return err
 }
 
-// RestartRun implements Client.
 func (c *connected) RestartRun(ctx context.Context, id string, again client.RestartRequest) (string, error) {
 	r, err := c.service.Run(ctx, id)
 	if err != nil {
@@ -376,7 +367,6 @@ func (c *connected) RestartRun(ctx context.Context, id string, again client.Rest
 	return out.Run, err
 }
 
-// DescribeRun implements Client.
 func (c *connected) DescribeRun(ctx context.Context, id string) (client.Description, error) {
 	r, err := c.service.Run(ctx, id)
 	if err != nil {
@@ -410,7 +400,6 @@ func (c *connected) describe(ctx context.Context, at place, s *api.Step) client.
 	return d
 }
 
-// Explain implements Client.
 func (c *connected) Explain(ctx context.Context, id string) (*client.Explanation, error) {
 	r, err := c.service.Run(ctx, id)
 	if err != nil {
@@ -419,7 +408,6 @@ func (c *connected) Explain(ctx context.Context, id string) (*client.Explanation
 	return explained(ctx, r, c.codec), nil
 }
 
-// HistoryEvents implements Client.
 func (c *connected) HistoryEvents(ctx context.Context, id string, after int) ([]client.HistoryEvent, error) {
 	r, err := c.service.Run(ctx, id)
 	if err != nil {
@@ -428,7 +416,6 @@ func (c *connected) HistoryEvents(ctx context.Context, id string, after int) ([]
 	return eventsOf(ctx, c.service, r, after)
 }
 
-// ListRuns implements Client.
 func (c *connected) ListRuns(ctx context.Context, q client.Query) ([]client.Summary, error) {
 	return listRuns(ctx, c.service, q)
 }

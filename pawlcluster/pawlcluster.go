@@ -40,7 +40,6 @@ var _ pawl.Cluster = Node{}
 // start with a workflow id or a key and an event with an id can be sent again.
 var ErrUncertain error = api.Sentinel(api.CodeUncertain)
 
-// Join implements pawl.Cluster.
 func (n Node) Join(ctx context.Context, log *slog.Logger) (served.Member, error) {
 	keys, err := n.check()
 	if err != nil {

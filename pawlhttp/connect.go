@@ -69,7 +69,6 @@ func clientOf(server, token string, transport http.RoundTripper) (*httpapi.Clien
 // guarded sends requests by a transport of the program. A panic of it is the error of that request.
 type guarded struct{ http.RoundTripper }
 
-// RoundTrip implements http.RoundTripper.
 func (g guarded) RoundTrip(r *http.Request) (res *http.Response, err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -73,7 +73,6 @@ func (t *fakeTable) add(e *entry) error {
 	return errors.Join(errs...)
 }
 
-// Attach implements fake.Table.
 func (t fakesOf) Attach(engine fake.EngineHooks) {
 	t.mu.Lock()
 	t.engines[t.env] = engine
@@ -118,14 +117,12 @@ func matches(pattern, name string) bool {
 	return false
 }
 
-// Has implements fake.Table.
 func (t *fakeTable) Has(target fake.Target) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.find(target.Kind, target.Name) != nil
 }
 
-// Find implements fake.Table.
 func (t *fakeTable) Find(target fake.Target) fake.Func {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,7 +173,6 @@ func baseOf(step string) string {
 
 var anyType = reflect.TypeFor[any]()
 
-// Asked implements fake.Table.
 func (t *fakeTable) Asked(step string, target fake.Target) error {
 	t.mu.Lock()
 	t.seen[target.Kind][target.Name] = true
@@ -196,7 +192,6 @@ func (t *fakeTable) Asked(step string, target fake.Target) error {
 	return nil
 }
 
-// StandsIn implements fake.Table.
 func (t *fakeTable) StandsIn(run string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

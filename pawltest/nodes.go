@@ -86,7 +86,6 @@ func (n *node) begin() (journal.Journal, pawl.Cluster) {
 	return n.journal, n
 }
 
-// Join implements pawl.Cluster.
 func (n *node) Join(_ context.Context, log *slog.Logger) (served.Member, error) {
 	return daemon.NewMember(share.New(share.Config{
 		ID: n.name, Keys: n.keys, Version: "program", Program: true, Dial: n.host.Dial, Log: log,

@@ -177,7 +177,6 @@ func (c commandTask) work(ctx context.Context, t core.Task, folder string, alive
 	return c.exec.Execute(ctx, &t, alive)
 }
 
-// Close implements io.Closer.
 func (c commandTask) Close() error { return c.exec.Close() }
 
 // requestTask executes tasks with a request.
@@ -186,7 +185,6 @@ type requestTask struct {
 	http *web.HTTP
 }
 
-// Execute implements worker.Executor.
 func (r requestTask) Execute(ctx context.Context, t *core.Task, alive worker.Alive) worker.Result {
 	payload, err := json.Marshal(web.HTTPPayload{
 		Method: "POST", URL: r.url, JSON: t.Payload,
@@ -216,5 +214,4 @@ func (r requestTask) Execute(ctx context.Context, t *core.Task, alive worker.Ali
 	return res
 }
 
-// Close implements io.Closer.
 func (r requestTask) Close() error { return r.http.Close() }

@@ -130,7 +130,6 @@ type cutting struct {
 	cut  func()
 }
 
-// Read implements io.Reader.
 func (c *cutting) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p[:min(len(p), 64<<10)])
 	if c.left -= n; c.left < 0 {

@@ -171,7 +171,6 @@ func (k *Keeper) old(ctx context.Context) []journal.Document {
 	return found
 }
 
-// Audit implements api.Access.
 func (k *Keeper) Audit(ctx context.Context, q api.AuditQuery) (api.AuditPage, error) {
 	return k.audit(ctx, q, func(api.Audited) bool { return true })
 }

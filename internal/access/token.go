@@ -62,7 +62,6 @@ func NewKeeper(documents journal.Documents, now func() api.Time, logger *slog.Lo
 	return k
 }
 
-// CreateToken implements api.Access.
 func (k *Keeper) CreateToken(ctx context.Context, r api.TokenRequest) (api.Token, error) {
 	r.Namespace = cmp.Or(r.Namespace, api.DefaultNamespace)
 	if err := check(r); err != nil {
@@ -154,7 +153,6 @@ func check(r api.TokenRequest) error {
 	return nil
 }
 
-// Tokens implements api.Access.
 func (k *Keeper) Tokens(ctx context.Context) ([]api.Token, error) {
 	tokens, err := k.load(ctx)
 	if err != nil {
@@ -170,7 +168,6 @@ func (k *Keeper) Tokens(ctx context.Context) ([]api.Token, error) {
 	return out, nil
 }
 
-// RevokeToken implements api.Access.
 func (k *Keeper) RevokeToken(ctx context.Context, name string) error {
 	return k.revoke(ctx, name, func(api.Token) bool { return true })
 }

@@ -37,7 +37,6 @@ type within struct {
 
 func (w within) concerns(t api.Token) bool { return t.Namespace == w.namespace }
 
-// CreateToken implements api.Access.
 func (w within) CreateToken(ctx context.Context, r api.TokenRequest) (api.Token, error) {
 	if r.Namespace = cmp.Or(r.Namespace, w.namespace); r.Namespace != w.namespace {
 		return api.Token{}, &api.Error{
@@ -48,18 +47,15 @@ func (w within) CreateToken(ctx context.Context, r api.TokenRequest) (api.Token,
 	return w.keeper.CreateToken(ctx, r)
 }
 
-// Tokens implements api.Access.
 func (w within) Tokens(ctx context.Context) ([]api.Token, error) {
 	all, err := w.keeper.Tokens(ctx)
 	return slices.DeleteFunc(all, func(t api.Token) bool { return !w.concerns(t) }), err
 }
 
-// RevokeToken implements api.Access.
 func (w within) RevokeToken(ctx context.Context, name string) error {
 	return w.keeper.revoke(ctx, name, w.concerns)
 }
 
-// Audit implements api.Access.
 func (w within) Audit(ctx context.Context, q api.AuditQuery) (api.AuditPage, error) {
 	return w.keeper.audit(ctx, q, func(e api.Audited) bool { return e.Namespace == w.namespace })
 }

@@ -91,7 +91,6 @@ func syncFolder(path string) error {
 	return errors.Join(err, dir.Close())
 }
 
-// Renew implements Bucket.
 func (f *Folder) Renew(_ context.Context, key string) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,10 +102,8 @@ func (f *Folder) Renew(_ context.Context, key string) (bool, error) {
 	return err == nil, err
 }
 
-// Get implements Bucket.
 func (f *Folder) Get(_ context.Context, key string) (io.ReadCloser, error) { return os.Open(f.at(key)) }
 
-// List implements Bucket.
 func (f *Folder) List(ctx context.Context, prefix string, yield func(Object) error) error {
 	err := filepath.WalkDir(f.at(prefix), func(at string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -134,7 +131,6 @@ func (f *Folder) List(ctx context.Context, prefix string, yield func(Object) err
 	return err
 }
 
-// RemoveOlder implements Bucket.
 func (f *Folder) RemoveOlder(_ context.Context, key string, than time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -156,7 +156,6 @@ func invalid(format string, args ...any) error {
 	return &api.Error{Code: api.CodeInvalid, Message: "policy: " + fmt.Sprintf(format, args...)}
 }
 
-// LintPolicy implements api.Policies.
 func (Lab) LintPolicy(_ context.Context, r api.PolicyRequest) ([]judge.Finding, error) {
 	s, err := subjectOf(r)
 	if err != nil {
@@ -165,7 +164,6 @@ func (Lab) LintPolicy(_ context.Context, r api.PolicyRequest) ([]judge.Finding, 
 	return append([]judge.Finding{}, judge.Lint(&s.Policy, s.RunDeadline)...), nil
 }
 
-// SimulatePolicy implements api.Policies.
 func (Lab) SimulatePolicy(_ context.Context, r api.PolicyRequest) (api.Simulated, error) {
 	s, err := subjectOf(r)
 	if err != nil {
@@ -175,7 +173,6 @@ func (Lab) SimulatePolicy(_ context.Context, r api.PolicyRequest) (api.Simulated
 	return out, err
 }
 
-// ExplainPolicy implements api.Policies.
 func (Lab) ExplainPolicy(_ context.Context, r api.PolicyRequest) (out api.Explained, err error) {
 	s, err := subjectOf(r)
 	if err != nil {

@@ -38,7 +38,6 @@ func New(documents journal.Documents, check func(d api.Definition) error, now fu
 	return &Catalog{documents: documents, check: check, now: now}
 }
 
-// Apply implements api.Catalog.
 func (c *Catalog) Apply(ctx context.Context, r api.ApplyRequest) (api.Flow, error) {
 	d := r.Definition
 	if d.Name == "" {
@@ -81,7 +80,6 @@ func (c *Catalog) Apply(ctx context.Context, r api.ApplyRequest) (api.Flow, erro
 	return f, failed(err)
 }
 
-// Flows implements api.Catalog.
 func (c *Catalog) Flows(ctx context.Context) ([]api.Flow, error) {
 	all := []api.Flow{}
 	for from := newestPrefix; ; {
@@ -103,7 +101,6 @@ func (c *Catalog) Flows(ctx context.Context) ([]api.Flow, error) {
 	}
 }
 
-// Versions implements api.Catalog.
 func (c *Catalog) Versions(ctx context.Context, name string) ([]api.Flow, error) {
 	all := []api.Flow{}
 	prefix := versionPrefix + url.PathEscape(name) + "/"
@@ -131,7 +128,6 @@ func (c *Catalog) Versions(ctx context.Context, name string) ([]api.Flow, error)
 	return all, nil
 }
 
-// Flow implements api.Catalog.
 func (c *Catalog) Flow(ctx context.Context, name string, version int) (api.Flow, error) {
 	newest, err := c.newest(ctx, name)
 	switch {

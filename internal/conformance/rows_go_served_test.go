@@ -167,13 +167,11 @@ func (p *servedProgram) close() {
 	}
 }
 
-// Skip implements goProgram.
 func (p *servedProgram) Skip(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// Restart implements goProgram.
 func (p *servedProgram) Restart(workflows ...pawl.Definition) {
 	p.t.Helper()
 	p.close()
@@ -183,7 +181,6 @@ func (p *servedProgram) Restart(workflows ...pawl.Definition) {
 	p.open()
 }
 
-// Serve implements goProgram.
 func (p *servedProgram) Serve(queue string, slots int, handlers ...pawl.AnyHandler) error {
 	w := pawlhttp.Worker{Queue: queue, Slots: slots, Handlers: handlers}
 	p.calls = append(p.calls, w)
@@ -194,7 +191,6 @@ func (p *servedProgram) Serve(queue string, slots int, handlers ...pawl.AnyHandl
 	return nil
 }
 
-// Step implements goProgram.
 func (p *servedProgram) Step(run, step string) client.StepDescription {
 	p.t.Helper()
 	d, err := p.DescribeRun(p.t.Context(), run)
@@ -210,7 +206,6 @@ func (p *servedProgram) Step(run, step string) client.StepDescription {
 	return client.StepDescription{}
 }
 
-// WantPhase implements goProgram.
 func (p *servedProgram) WantPhase(run string, phase client.Phase) {
 	p.t.Helper()
 	if d, err := p.DescribeRun(p.t.Context(), run); err != nil || d.Phase != phase {
@@ -218,7 +213,6 @@ func (p *servedProgram) WantPhase(run string, phase client.Phase) {
 	}
 }
 
-// WantAttempts implements goProgram.
 func (p *servedProgram) WantAttempts(run, step string, n int) {
 	p.t.Helper()
 	if s := p.Step(run, step); s.Attempts != n {
@@ -226,7 +220,6 @@ func (p *servedProgram) WantAttempts(run, step string, n int) {
 	}
 }
 
-// WantDeadline implements goProgram.
 func (p *servedProgram) WantDeadline(run, step string, after time.Duration) {
 	p.t.Helper()
 	s := p.Step(run, step)
@@ -236,7 +229,6 @@ func (p *servedProgram) WantDeadline(run, step string, after time.Duration) {
 	}
 }
 
-// WantStuck implements goProgram.
 func (p *servedProgram) WantStuck(run, in string) {
 	p.t.Helper()
 	if d, err := p.DescribeRun(p.t.Context(), run); err != nil || !strings.Contains(d.Problem, in) {

@@ -81,7 +81,6 @@ type embedded struct {
 	t *testing.T
 }
 
-// WantStuck implements goProgram.
 func (e embedded) WantStuck(run, in string) {
 	var late *pawl.TaskTimeoutError
 	if err := e.Problem(run); !errors.As(err, &late) || !strings.Contains(late.Stack, in) {

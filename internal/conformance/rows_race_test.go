@@ -72,7 +72,6 @@ type runner struct {
 	tried chan error // the result of an append after another one had got the partition
 }
 
-// Acquire implements journal.Journal.
 func (r *runner) Acquire(ctx context.Context, n int, owner string) (journal.Lease, error) {
 	l, err := r.Journal.Acquire(ctx, n, owner)
 	if err == nil {
@@ -83,7 +82,6 @@ func (r *runner) Acquire(ctx context.Context, n int, owner string) (journal.Leas
 	return l, err
 }
 
-// Append implements journal.Journal.
 func (r *runner) Append(ctx context.Context, b *journal.Batch) error {
 	r.gate.Lock()
 	defer r.gate.Unlock()
@@ -116,7 +114,6 @@ func (r *runner) release() {
 // raceExecutor executes the attempts of one engine.
 type raceExecutor struct{ by *runner }
 
-// Execute implements worker.Executor.
 func (e raceExecutor) Execute(ctx context.Context, t *core.Task, _ worker.Alive) worker.Result {
 	w := begunWork{e.by, t.StepName, make(chan struct{})}
 	select {

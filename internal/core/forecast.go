@@ -75,7 +75,6 @@ func (f *forecast) interesting(r *Run) bool {
 // onlooker decides nothing.
 type onlooker struct{ Decider }
 
-// Decide implements Decider.
 func (onlooker) Decide(*Run, []StepID, Time) []Command { return nil }
 
 // Ahead is what comes of a step if its attempts fail.

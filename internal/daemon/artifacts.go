@@ -22,7 +22,6 @@ type Artifacts struct {
 
 var _ api.ArtifactKeeper = Artifacts{}
 
-// Artifacts implements api.ArtifactReader.
 func (a Artifacts) Artifacts(ctx context.Context, name string) (api.Artifacts, error) {
 	out := api.Artifacts{Artifacts: []api.Artifact{}}
 	run, err := a.run(ctx, name)
@@ -40,7 +39,6 @@ func (a Artifacts) Artifacts(ctx context.Context, name string) (api.Artifacts, e
 	return out, err
 }
 
-// Artifact implements api.ArtifactReader.
 func (a Artifacts) Artifact(ctx context.Context, name, sha256 string) (io.ReadCloser, api.Artifact, error) {
 	run, err := a.run(ctx, name)
 	if err != nil {
@@ -53,7 +51,6 @@ func (a Artifacts) Artifact(ctx context.Context, name, sha256 string) (io.ReadCl
 	return content, api.Artifact{Path: f.Path, Size: f.Size, SHA256: f.SHA256}, nil
 }
 
-// Keep implements api.ArtifactKeeper.
 func (a Artifacts) Keep(ctx context.Context, task string, files []api.AttemptFile) ([]string, error) {
 	tok, ok := remote.TokenOf(task)
 	run, err := a.Service.Run(ctx, tok.Run.String())
@@ -73,12 +70,10 @@ func (a Artifacts) Keep(ctx context.Context, task string, files []api.AttemptFil
 	return missing, refusedFile(err)
 }
 
-// Receive implements api.ArtifactKeeper.
 func (a Artifacts) Receive(ctx context.Context, sha256 string, size int64, r io.Reader) error {
 	return refusedFile(a.Store.ReceiveContent(ctx, sha256, size, r))
 }
 
-// Content implements api.ArtifactKeeper.
 func (a Artifacts) Content(ctx context.Context, sha256 string) (io.ReadCloser, error) {
 	content, err := a.Store.Content(ctx, sha256)
 	return content, refusedFile(err)

@@ -59,7 +59,6 @@ func (l Logs) keyOf(ctx context.Context, run, step string) (string, error) {
 	return "", &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("the run has no step %q", step)}
 }
 
-// Log implements api.LogReader.
 func (l Logs) Log(ctx context.Context, name string, at api.LogPlace) (api.LogPart, error) {
 	run, err := runNamed(ctx, l.Service, name)
 	if err != nil {

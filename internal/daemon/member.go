@@ -30,7 +30,6 @@ func NewMember(n *share.Node, l net.Listener, log *slog.Logger) served.Member {
 	return &member{Node: n, listener: l, log: log}
 }
 
-// Open implements served.Member.
 func (m *member) Open(ctx context.Context, own served.Own) (served.Calls, error) {
 	m.owned = own.Engine.Owned
 	m.daemon = Over(
@@ -41,10 +40,8 @@ func (m *member) Open(ctx context.Context, own served.Own) (served.Calls, error)
 	return m.daemon.Routed(), m.daemon.Open(ctx)
 }
 
-// Relays implements served.Member.
 func (m *member) Relays() bool { return m.Coordinator(m.owned()) }
 
-// Close implements served.Member.
 func (m *member) Close() error {
 	if m.daemon == nil {
 		return errors.Join(m.listener.Close(), m.Stop())

@@ -27,7 +27,6 @@ type pruner struct {
 	artifacts *artifact.Store // files of this database only; nil if none are kept
 }
 
-// Prune implements api.Pruner.
 func (p pruner) Prune(ctx context.Context, r api.PruneRequest) (out api.Pruned, err error) {
 	if r.OlderThan < 0 {
 		return out, &api.Error{Code: api.CodeInvalid, Message: "prune: an age is not negative"}

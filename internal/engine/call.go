@@ -46,7 +46,6 @@ type Reply struct {
 	ch          chan struct{} // it receives a value if Done is nil; nil if nobody waits
 }
 
-// Answered implements Call.
 func (r *Reply) Answered() *Reply { return r }
 
 func (r *Reply) answer() {

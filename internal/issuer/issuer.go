@@ -156,7 +156,6 @@ type seldom struct {
 	last time.Time
 }
 
-// RoundTrip implements http.RoundTripper.
 func (s *seldom) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	late := s.last.IsZero() || s.now().Sub(s.last) >= askEvery
@@ -176,7 +175,6 @@ type keySet struct{ oidc.KeySet }
 
 type unreadKey struct{}
 
-// VerifySignature implements oidc.KeySet.
 func (k keySet) VerifySignature(ctx context.Context, text string) ([]byte, error) {
 	payload, err := k.KeySet.VerifySignature(ctx, text)
 	if unread, ok := ctx.Value(unreadKey{}).(*error); ok {

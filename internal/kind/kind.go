@@ -46,24 +46,18 @@ type Base struct{}
 
 var _ Plugin = Base{}
 
-// Kinds implements Plugin.
 func (Base) Kinds(journal.Journal, func(string) (journal.Definition, error)) map[string]engine.Kind {
 	return nil
 }
 
-// Executors implements Plugin.
 func (Base) Executors(worker.ExecConfig) map[string]worker.Executor { return nil }
 
-// EndLeftovers implements Plugin.
 func (Base) EndLeftovers(worker.ExecConfig) error { return nil }
 
-// Open implements Plugin.
 func (Base) Open(*engine.Engine) error { return nil }
 
-// Drain implements Plugin.
 func (Base) Drain() {}
 
-// Close implements Plugin.
 func (Base) Close() {}
 
 var plugins struct {

@@ -49,7 +49,6 @@ func (r runs) Update(ctx context.Context, run string, u api.Update) (api.Answer,
 	}.Update(ctx, run, u)
 }
 
-// StartNamed implements served.Server.
 func (r runs) StartNamed(ctx context.Context, workflow string, req api.StartRequest) (api.Started, error) {
 	d, err := r.bed.keeper.Load().Find(workflow)
 	if err != nil {

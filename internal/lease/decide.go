@@ -25,7 +25,6 @@ func (a *answers) came() {
 	}
 }
 
-// GiveDecisions implements api.Bodies.
 func (k *Keeper) GiveDecisions(ctx context.Context, r api.Decisions) (api.DecisionAnswers, error) {
 	ups, err := decodeUps(r.Decisions)
 	if err != nil {

@@ -342,10 +342,8 @@ func (h *Holder) Do(run core.RunID, _ *engine.Body, inputs []core.Input, done fu
 	}
 }
 
-// Consult implements body.EngineCalls.
 func (h *Holder) Consult(run core.RunID) { h.put(up{Kind: upConsult, Run: run}) }
 
-// Begin implements body.EngineCalls.
 func (h *Holder) Begin(run core.RunID, step core.StepID) {
 	h.put(up{Kind: upBegin, Run: run, Step: step})
 }

@@ -60,7 +60,6 @@ func (h *holder) tell(d down) {
 	}
 }
 
-// JoinBodies implements api.Bodies.
 func (k *Keeper) JoinBodies(ctx context.Context, r api.BodiesJoin) error {
 	all, err := k.read(&r)
 	if err != nil {
@@ -189,7 +188,6 @@ func (k *Keeper) BodiesNodes(ctx context.Context, r api.BodiesNodesRequest) (api
 	return api.BodiesNodes{Nodes: []string{}}, nil
 }
 
-// TakeNews implements api.Bodies.
 func (k *Keeper) TakeNews(ctx context.Context, r api.NewsRequest) (api.News, error) {
 	k.mu.Lock()
 	h, err := k.find(r.Holder)

@@ -255,7 +255,6 @@ func (l *lease) contradicted(n *engine.News) bool {
 	return false
 }
 
-// CanBegin implements engine.Bodies.
 func (k *Keeper) CanBegin(run core.RunID, workflow, step, taskType string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -277,7 +276,6 @@ func (k *Keeper) CanBegin(run core.RunID, workflow, step, taskType string) bool 
 	return false
 }
 
-// Forget implements engine.Bodies.
 func (k *Keeper) Forget(run core.RunID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -290,7 +288,6 @@ func (k *Keeper) Forget(run core.RunID) {
 	delete(k.problems, run)
 }
 
-// Reset implements engine.Bodies.
 func (k *Keeper) Reset(generation int, lives func(core.RunID) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -332,7 +329,6 @@ func (k *Keeper) Problems() map[core.RunID]error {
 	return all
 }
 
-// Slots implements slots.Workers.
 func (k *Keeper) Slots(_, taskType string) int {
 	if taskType != body.TypeLocal && taskType != body.TypeHook {
 		return 0
@@ -373,7 +369,6 @@ func (k *Keeper) Dispatch(t core.Task) {
 	h.tell(d)
 }
 
-// Revoke implements slots.Workers.
 func (k *Keeper) Revoke(tok core.Token, why policy.Kind) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -24,7 +24,6 @@ func (r reporter) Report(run core.RunID, in core.Input) {
 	}
 }
 
-// Confirm implements worker.Confirmer.
 func (r reporter) Confirm(run core.RunID, in core.Input, done func(ended bool)) {
 	if !r.term.holder.counts(r.term) {
 		go done(true)

@@ -49,7 +49,6 @@ func (k *Keeper) place(run core.RunID, workflow, taskType string) *holder {
 	return best
 }
 
-// Claim implements slots.Placed.
 func (k *Keeper) Claim(tok core.Token, workflow, taskType string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -70,7 +69,6 @@ func (k *Keeper) Claim(tok core.Token, workflow, taskType string) bool {
 	return true
 }
 
-// Unclaim implements slots.Placed.
 func (k *Keeper) Unclaim(tok core.Token) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

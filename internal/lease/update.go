@@ -37,7 +37,6 @@ func (k *Keeper) ask(run core.RunID, u body.Update) body.Pending {
 	return a
 }
 
-// Leave implements body.Pending.
 func (a *asked) Leave() {
 	k := a.keeper
 	k.mu.Lock()
@@ -61,10 +60,8 @@ func (a *asked) Offer() {
 	k.engine.Consult(a.run)
 }
 
-// Again implements body.Pending.
 func (a *asked) Again() <-chan struct{} { return a.again }
 
-// Refused implements body.Pending.
 func (a *asked) Refused() *policy.Failure {
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
@@ -108,7 +105,6 @@ type Updates struct {
 
 var _ api.Updates = Updates{}
 
-// Update implements api.Updates.
 func (s Updates) Update(ctx context.Context, name string, u api.Update) (api.Answer, error) {
 	if u.Name == "" {
 		return api.Answer{}, &api.Error{Code: api.CodeInvalid, Op: "update", Message: "the update has no name"}

@@ -29,7 +29,6 @@ func listen(address string) *Listener {
 	return &Listener{address: address, conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// Accept implements net.Listener.
 func (l *Listener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.conns:
@@ -39,10 +38,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener.
 func (l *Listener) Close() error { l.once.Do(func() { close(l.closed) }); return nil }
 
-// Addr implements net.Listener.
 func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: l.address, Net: "pipe"} }
 
 // Dial connects to the listener. Its form is that of http.Transport's DialContext, and the address does not matter.

@@ -66,7 +66,6 @@ func (m *Metrics) ReadQueues(read func(context.Context) ([]engine.QueueStats, er
 // Describe implements prometheus.Collector. It describes nothing, because queues come and go.
 func (q *queues) Describe(chan<- *prometheus.Desc) {}
 
-// Collect implements prometheus.Collector.
 func (q *queues) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
@@ -101,7 +100,6 @@ func (m *Metrics) ReadWebhooks(counts func() []api.WebhookCounts) {
 // Describe implements prometheus.Collector. It describes nothing, because webhooks come and go.
 func (w *webhooks) Describe(chan<- *prometheus.Desc) {}
 
-// Collect implements prometheus.Collector.
 func (w *webhooks) Collect(to chan<- prometheus.Metric) {
 	of := prometheus.Labels{namespaceLabel: w.namespace}
 	pending := prometheus.NewDesc("pawl_webhook_pending", "Deliveries that have not ended.", []string{"webhook"}, of)
@@ -118,10 +116,8 @@ func (w *webhooks) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Describe implements prometheus.Collector.
 func (g *gauges) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(g, to) }
 
-// Collect implements prometheus.Collector.
 func (g *gauges) Collect(to chan<- prometheus.Metric) {
 	s := g.stats()
 	stands := 0

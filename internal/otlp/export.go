@@ -63,7 +63,6 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 	return nil
 }
 
-// Shutdown implements sdktrace.SpanExporter.
 func (e *exporter) Shutdown(context.Context) error {
 	e.client.CloseIdleConnections()
 	return nil

@@ -99,7 +99,6 @@ type held struct {
 	text []byte
 }
 
-// Write implements io.Writer.
 func (h *held) Write(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -30,7 +30,6 @@ type FileTask struct {
 	Work func(ctx context.Context, t core.Task, folder string, alive worker.Alive) worker.Result
 }
 
-// Execute implements worker.Executor.
 func (f FileTask) Execute(ctx context.Context, t *core.Task, alive worker.Alive) worker.Result {
 	folder, err := os.MkdirTemp("", "pawl-files-*")
 	if err != nil {
@@ -155,7 +154,6 @@ type audible struct {
 	alive worker.Alive
 }
 
-// Read implements io.Reader.
 func (a *audible) Read(p []byte) (int, error) {
 	a.alive.Output()
 	return a.file.Read(p)

@@ -54,7 +54,6 @@ const (
 	leastWait = 50 * time.Millisecond
 )
 
-// Poll implements api.Tasks.
 func (q *Queues) Poll(ctx context.Context, r api.PollRequest) ([]api.Task, error) {
 	if err := q.check(&r); err != nil {
 		return nil, err
@@ -246,7 +245,6 @@ func (q *Queues) Reserve(queue, taskType string) slots.Seat {
 	return slots.Seat{Worker: cmp.Or(p.Worker, "remote"), Secret: secret, Confirms: p.Confirm}
 }
 
-// Return implements slots.RemoteWorkers.
 func (q *Queues) Return(s slots.Seat) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -118,14 +118,12 @@ const hearWithin = time.Minute + 30*time.Second
 // Serves implements slots.RemoteWorkers. A worker may ask for tasks of any queue.
 func (q *Queues) Serves(string) bool { return true }
 
-// Has implements slots.RemoteWorkers.
 func (q *Queues) Has(tok core.Token) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.attempts[tok] != nil
 }
 
-// Keep implements slots.RemoteWorkers.
 func (q *Queues) Keep(t core.Task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

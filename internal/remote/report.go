@@ -15,7 +15,6 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Report implements api.Tasks.
 func (q *Queues) Report(ctx context.Context, reports []api.TaskReport) ([]api.TaskAnswer, error) {
 	answers := make([]api.TaskAnswer, len(reports))
 	var later []func()

@@ -154,14 +154,12 @@ func (w *Worker) poll(ctx context.Context) error {
 // timed gives every request a time limit: a connection may break without a word.
 type timed struct{ tasks api.Tasks }
 
-// Poll implements api.Tasks.
 func (t timed) Poll(ctx context.Context, r api.PollRequest) ([]api.Task, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.Wait.Std()+answerWithin)
 	defer cancel()
 	return t.tasks.Poll(ctx, r)
 }
 
-// Report implements api.Tasks.
 func (t timed) Report(ctx context.Context, reports []api.TaskReport) ([]api.TaskAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -278,7 +276,6 @@ func headersOf(t *api.Task) (core.Headers, error) {
 	return core.MakeHeaders(t.Headers)
 }
 
-// Report implements worker.Reporter.
 func (w *Worker) Report(run core.RunID, in core.Input) {
 	var r api.TaskReport
 	tok, over := core.Token{Run: run}, true

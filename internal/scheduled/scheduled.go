@@ -236,7 +236,6 @@ type Applied struct {
 	Now     func() time.Time
 }
 
-// Apply implements api.Catalog.
 func (a Applied) Apply(ctx context.Context, r api.ApplyRequest) (api.Flow, error) {
 	f, err := a.Catalog.Apply(ctx, r)
 	if err != nil {

@@ -205,7 +205,6 @@ func (s signed) Start(ctx context.Context, r api.StartRequest) (api.Started, err
 	return s.Service.Start(ctx, r)
 }
 
-// Send implements api.Service.
 func (s signed) Send(ctx context.Context, name string, e api.SendRequest) error {
 	if err := mayBring(ctx, schedules.BringsChange(e.Name, e.Payload)); err != nil {
 		return err
@@ -214,13 +213,11 @@ func (s signed) Send(ctx context.Context, name string, e api.SendRequest) error 
 	return s.Service.Send(ctx, name, e)
 }
 
-// Operate implements api.Service.
 func (s signed) Operate(ctx context.Context, name string, op api.Operation) error {
 	op.Actor = actor(ctx, op.Actor)
 	return s.Service.Operate(ctx, name, op)
 }
 
-// Restart implements api.Service.
 func (s signed) Restart(ctx context.Context, name string, r api.RestartRequest) (api.Started, error) {
 	if err := s.mayStart(); err != nil {
 		return api.Started{}, err

@@ -135,7 +135,6 @@ func (e *overfull) Error() string { return e.detail }
 // skipped reads a value and discards it.
 type skipped struct{}
 
-// UnmarshalJSON implements json.Unmarshaler.
 func (*skipped) UnmarshalJSON([]byte) error { return nil }
 
 // value reads the next value, which may have other values within it to a depth.

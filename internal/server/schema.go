@@ -27,12 +27,10 @@ type (
 	policyForm struct{}
 )
 
-// Schema implements huma.SchemaProvider.
 func (limitForm) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Description: "A limit as in a flow file: 30m, or {after: 30m, retry: false, onExpire: cancel}."}
 }
 
-// Schema implements huma.SchemaProvider.
 func (policyForm) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Description: "A policy as in a flow file: {retry: …, timeout: …}."}
 }

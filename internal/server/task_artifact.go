@@ -124,7 +124,6 @@ type patientBody struct {
 	control *http.ResponseController
 }
 
-// Read implements io.Reader.
 func (b *patientBody) Read(p []byte) (int, error) {
 	_ = b.control.SetReadDeadline(time.Now().Add(bodyWithin)) // fails only without a connection, as in tests
 	n, err := b.ReadCloser.Read(p)

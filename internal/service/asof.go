@@ -8,7 +8,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/trail"
 )
 
-// RunAt implements api.Reader.
 func (r *reads) RunAt(ctx context.Context, name string, event int) (out *api.Run, err error) {
 	entries, k, err := r.recorded(ctx, name)
 	if err != nil {

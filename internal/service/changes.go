@@ -77,7 +77,6 @@ func (s *Embedded) Changes(feed Feed, log *slog.Logger) *Changes {
 	}
 }
 
-// Changes implements api.Changes.
 func (c *Changes) Changes(ctx context.Context, q api.Query, after string, fn func(api.Change) error) error {
 	sel, err := selector(q, api.Time(c.now()))
 	if err != nil {

@@ -39,7 +39,6 @@ func (s *Embedded) KnowWorkers(
 // KnowLines tells the service how runs stand in the lines of their queues. Call it before the first request.
 func (s *Embedded) KnowLines(line func(context.Context, core.RunID) (core.Line, bool)) { s.line = line }
 
-// Start implements api.Service.
 func (s *Embedded) Start(ctx context.Context, r api.StartRequest) (api.Started, error) {
 	req, err := s.startRequest(r)
 	if err != nil {
@@ -56,7 +55,6 @@ func (s *Embedded) start(ctx context.Context, req engine.StartRequest) (api.Star
 	return api.Started{Run: started.Run.String(), Existing: started.Existing}, nil
 }
 
-// Wait implements api.Service.
 func (s *Embedded) Wait(ctx context.Context, name string) (api.Outcome, error) {
 	if id, err := core.ParseRunID(name); err == nil { // nearly always; no other name has to be looked for then
 		if out, err := s.engine.Result(ctx, id); !absent(err) {
@@ -83,7 +81,6 @@ func outcomeOf(out engine.Outcome, err error) (api.Outcome, error) {
 	}, nil
 }
 
-// Send implements api.Service.
 func (s *Embedded) Send(ctx context.Context, name string, signal api.SendRequest) error {
 	id, err := s.find(ctx, name)
 	if err != nil {
@@ -101,7 +98,6 @@ func (s *Embedded) Send(ctx context.Context, name string, signal api.SendRequest
 	}, !signal.Keep))
 }
 
-// Operate implements api.Service.
 func (s *Embedded) Operate(ctx context.Context, name string, op api.Operation) error {
 	id, err := s.find(ctx, name)
 	if err != nil {
@@ -130,7 +126,6 @@ func (s *Embedded) Operate(ctx context.Context, name string, op api.Operation) e
 	return refused(s.engine.Operate(ctx, id, in))
 }
 
-// Stats implements api.Service.
 func (s *Embedded) Stats(context.Context) (api.Stats, error) {
 	st := s.engine.Stats()
 	return api.Stats{

@@ -16,7 +16,6 @@ const (
 	maxForecast     = 100
 )
 
-// Forecast implements api.Reader.
 func (r *reads) Forecast(ctx context.Context, name string, q api.ForecastRequest) (out *api.Run, err error) {
 	if q.Attempts == 0 {
 		q.Attempts = defaultForecast

@@ -7,7 +7,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/history"
 )
 
-// History implements api.Reader.
 func (r *reads) History(ctx context.Context, name string) ([]byte, error) {
 	entries, k, err := r.recorded(ctx, name)
 	if err != nil {

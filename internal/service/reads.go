@@ -45,7 +45,6 @@ func newReads(src source, read Read, now func() core.Time, lazy bool) *reads {
 	return &reads{src: src, now: now, workflows: w, lazy: lazy}
 }
 
-// Run implements api.Service.
 func (r *reads) Run(ctx context.Context, name string) (*api.Run, error) {
 	return newestRun(ctx, name, r.run)
 }
@@ -130,7 +129,6 @@ func summaryOf(row *journal.RunRow) api.RunSummary {
 	return s
 }
 
-// Definition implements api.Service.
 func (r *reads) Definition(ctx context.Context, id string) (api.Definition, error) {
 	key, err := definitionID(id)
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 // other limits come from the workflow.
 const GivenTimeout = "--timeout"
 
-// Restart implements api.Service.
 func (s *Embedded) Restart(ctx context.Context, name string, r api.RestartRequest) (api.Started, error) {
 	id, err := s.find(ctx, name)
 	if err != nil {

@@ -124,7 +124,6 @@ func (s *search) goOnAfter(ctx context.Context) (err error) {
 	return err
 }
 
-// Runs implements api.Service.
 func (r *reads) Runs(ctx context.Context, q api.Query) (api.Page, error) {
 	s, err := r.newSearch(ctx, q)
 	if err != nil {

@@ -221,7 +221,6 @@ func over(c <-chan struct{}) bool {
 	}
 }
 
-// Start implements api.Service.
 func (s *Routed) Start(ctx context.Context, r api.StartRequest) (out api.Started, err error) {
 	home, named := s.home(r)
 	start := func(ctx context.Context, node api.Node, _ bool) (err error) {
@@ -301,7 +300,6 @@ func (s *Routed) while(ctx context.Context, holds func() bool, f func(ctx contex
 // nothing is the result of a request that has none.
 type nothing = struct{}
 
-// Send implements api.Service.
 func (s *Routed) Send(ctx context.Context, name string, signal api.SendRequest) error {
 	_, err := onRun(ctx, s, name, false, func(ctx context.Context, node api.Node, name string) (nothing, error) {
 		return nothing{}, node.Send(ctx, name, signal)
@@ -309,7 +307,6 @@ func (s *Routed) Send(ctx context.Context, name string, signal api.SendRequest) 
 	return err
 }
 
-// Operate implements api.Service.
 func (s *Routed) Operate(ctx context.Context, name string, op api.Operation) error {
 	_, err := onRun(ctx, s, name, false, func(ctx context.Context, node api.Node, name string) (nothing, error) {
 		return nothing{}, node.Operate(ctx, name, op)
@@ -324,7 +321,6 @@ func (s *Routed) Restart(ctx context.Context, name string, r api.RestartRequest)
 	})
 }
 
-// Run implements api.Service.
 func (s *Routed) Run(ctx context.Context, name string) (*api.Run, error) {
 	return newestRun(ctx, name, s.run)
 }
@@ -336,7 +332,6 @@ func (s *Routed) run(ctx context.Context, name string) (*api.Run, error) {
 	})
 }
 
-// Wait implements api.Service.
 func (s *Routed) Wait(ctx context.Context, name string) (api.Outcome, error) {
 	return onRun(ctx, s, name, true, func(ctx context.Context, node api.Node, name string) (api.Outcome, error) {
 		return node.Wait(ctx, name)
@@ -365,21 +360,18 @@ func (s *Routed) Watch(ctx context.Context, name string, after int, fn func(api.
 	return err
 }
 
-// History implements api.Service.
 func (s *Routed) History(ctx context.Context, name string) ([]byte, error) {
 	return onRun(ctx, s, name, true, func(ctx context.Context, node api.Node, name string) ([]byte, error) {
 		return node.History(ctx, name)
 	})
 }
 
-// RunAt implements api.Service.
 func (s *Routed) RunAt(ctx context.Context, name string, event int) (*api.Run, error) {
 	return onRun(ctx, s, name, true, func(ctx context.Context, node api.Node, name string) (*api.Run, error) {
 		return node.RunAt(ctx, name, event)
 	})
 }
 
-// Forecast implements api.Service.
 func (s *Routed) Forecast(ctx context.Context, name string, q api.ForecastRequest) (*api.Run, error) {
 	return onRun(ctx, s, name, true, func(ctx context.Context, node api.Node, name string) (*api.Run, error) {
 		return node.Forecast(ctx, name, q)

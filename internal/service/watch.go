@@ -18,7 +18,6 @@ type watching struct {
 	failed error // the error that fn returned; Watch returns it unchanged
 }
 
-// Watch implements api.Service.
 func (r *reads) Watch(ctx context.Context, name string, after int, fn func(api.Event) error) error {
 	if after < 0 {
 		return &api.Error{Code: api.CodeInvalid, Message: "watch: a position is the number of an event, or 0"}

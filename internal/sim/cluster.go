@@ -252,13 +252,11 @@ func (m *machine) reaches() error {
 	return nil
 }
 
-// Now implements cluster.Storage.
 func (m *machine) Now(context.Context) (time.Time, error) { return m.c.u.now.Std(), m.reaches() }
 
 // Stores implements cluster.Storage: there is one database.
 func (m *machine) Stores() cluster.Stores { return nil }
 
-// Beat implements cluster.Storage.
 func (m *machine) Beat(_ context.Context, n cluster.Node) error {
 	if err := m.reaches(); err != nil {
 		return err
@@ -268,7 +266,6 @@ func (m *machine) Beat(_ context.Context, n cluster.Node) error {
 	return nil
 }
 
-// Snapshot implements cluster.Storage.
 func (m *machine) Snapshot(context.Context) (s cluster.Snapshot, err error) {
 	if err := m.reaches(); err != nil {
 		return s, err
@@ -285,7 +282,6 @@ func (m *machine) Snapshot(context.Context) (s cluster.Snapshot, err error) {
 	return s, nil
 }
 
-// Ask implements cluster.Storage.
 func (m *machine) Ask(_ context.Context, id string, leave bool) (bool, error) {
 	row, ok := m.c.table[id]
 	if ok {
@@ -295,7 +291,6 @@ func (m *machine) Ask(_ context.Context, id string, leave bool) (bool, error) {
 	return ok, m.reaches()
 }
 
-// Pin implements cluster.Storage.
 func (m *machine) Pin(_ context.Context, p int, id string) (bool, error) {
 	_, ok := m.c.table[id]
 	if ok {
@@ -304,14 +299,12 @@ func (m *machine) Pin(_ context.Context, p int, id string) (bool, error) {
 	return ok, m.reaches()
 }
 
-// Unpin implements cluster.Storage.
 func (m *machine) Unpin(_ context.Context, p int) (bool, error) {
 	_, ok := m.c.pins[p]
 	delete(m.c.pins, p)
 	return ok, m.reaches()
 }
 
-// Remove implements cluster.Storage.
 func (m *machine) Remove(_ context.Context, id string) error {
 	delete(m.c.table, id)
 	maps.DeleteFunc(m.c.pins, func(_ int, pin string) bool { return pin == id })
@@ -334,7 +327,6 @@ func (m *machine) Give(p int) error {
 	return nil
 }
 
-// Owned implements cluster.Partitions.
 func (m *machine) Owned() []int { return slices.Sorted(maps.Keys(m.nodes)) }
 
 // reached is the journal as a node of a machine reaches it.
@@ -344,7 +336,6 @@ type reached struct {
 	epoch uint64 // the epoch of the lease
 }
 
-// Acquire implements journal.Journal.
 func (r *reached) Acquire(ctx context.Context, p int, owner string) (journal.Lease, error) {
 	if err := r.m.reaches(); err != nil {
 		return journal.Lease{}, err
@@ -354,7 +345,6 @@ func (r *reached) Acquire(ctx context.Context, p int, owner string) (journal.Lea
 	return l, err
 }
 
-// Renew implements journal.Journal.
 func (r *reached) Renew(ctx context.Context, p int, epoch uint64) (journal.Lease, error) {
 	if err := r.m.reaches(); err != nil {
 		return journal.Lease{}, err
@@ -362,7 +352,6 @@ func (r *reached) Renew(ctx context.Context, p int, epoch uint64) (journal.Lease
 	return r.Journal.Renew(ctx, p, epoch)
 }
 
-// Release implements journal.Journal.
 func (r *reached) Release(ctx context.Context, p int, epoch uint64) error {
 	if err := r.m.reaches(); err != nil {
 		return err
@@ -381,7 +370,6 @@ func (r *reached) Append(ctx context.Context, b *journal.Batch) error {
 	return r.Journal.Append(ctx, b)
 }
 
-// Inbox implements journal.Journal.
 func (r *reached) Inbox(ctx context.Context, p int, after map[int]uint64, limit int) ([]journal.Message, error) {
 	if err := r.m.reaches(); err != nil {
 		return nil, err

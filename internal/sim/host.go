@@ -121,14 +121,12 @@ type alarm struct {
 	item  *agendaItem // nil: the alarm is not set
 }
 
-// AfterFunc implements body.Shell.
 func (h *host) AfterFunc(run core.RunID, t body.Timer, d time.Duration, f func()) body.Alarm {
 	a := &alarm{h: h, run: run, timer: t, f: f}
 	a.Reset(d)
 	return a
 }
 
-// Reset implements body.Alarm.
 func (a *alarm) Reset(d time.Duration) bool {
 	was := a.Stop()
 	if a.timer == body.TimerIdle {
@@ -154,7 +152,6 @@ func (a *alarm) set(d time.Duration) {
 	})
 }
 
-// Stop implements body.Alarm.
 func (a *alarm) Stop() bool {
 	if a.item == nil {
 		return false
@@ -179,7 +176,6 @@ type coroutine struct {
 // coroutineEnded is the panic that ends a coroutine.
 type coroutineEnded struct{}
 
-// Go implements body.Shell.
 func (h *host) Go(run core.RunID, f func()) body.Goroutine {
 	c := &coroutine{h: h, run: run}
 	c.next, c.stop = iter.Pull(func(yield func(struct{}) bool) {
@@ -196,17 +192,14 @@ func (h *host) Go(run core.RunID, f func()) body.Goroutine {
 	return c
 }
 
-// Park implements body.Goroutine.
 func (c *coroutine) Park() {
 	if !c.yield(struct{}{}) {
 		panic(coroutineEnded{})
 	}
 }
 
-// Own implements body.Goroutine.
 func (c *coroutine) Own() bool { return true }
 
-// Exit implements body.Goroutine.
 func (c *coroutine) Exit() { panic(coroutineEnded{}) }
 
 // Unpark implements body.Goroutine. The branch computes for a while and then continues with everything it knows by
@@ -232,7 +225,6 @@ func (c *coroutine) Unpark() {
 	})
 }
 
-// Stacks implements body.Shell.
 func (h *host) Stacks([]body.Goroutine) string { return "" }
 
 // kill ends all coroutines when their process dies.
@@ -246,21 +238,18 @@ func (h *host) kill() {
 // engineCalls is the engine as the host of the bodies calls it.
 type engineCalls struct{ *host }
 
-// Consult implements body.EngineCalls.
 func (h engineCalls) Consult(run core.RunID) {
 	h.enqueue(run, "a body asks for news", func() {
 		h.n.p.Handle(&engine.ConsultCall{Run: run}, h.n.u.clock())
 	})
 }
 
-// Begin implements body.EngineCalls.
 func (h engineCalls) Begin(run core.RunID, step core.StepID) {
 	h.enqueue(run, "a body comes to a step", func() {
 		h.n.p.Handle(&engine.BeginCall{Run: run, Step: step}, h.n.u.clock())
 	})
 }
 
-// Do implements body.EngineCalls.
 func (h engineCalls) Do(run core.RunID, b *engine.Body, inputs []core.Input, done func(error)) {
 	n, generation := h.n, h.generation
 	h.pending[run]++
@@ -302,7 +291,6 @@ func closes(inputs []core.Input) bool {
 	return false
 }
 
-// Report implements body.EngineCalls.
 func (h engineCalls) Report(run core.RunID, in core.Input) {
 	n := h.n
 	h.enqueue(run, "a body reports an end", func() {
@@ -321,7 +309,6 @@ func (engineCalls) Confirm(core.RunID, core.Input, func(bool)) {}
 // hostedBodies is the host of the bodies as the engine calls it.
 type hostedBodies struct{ *host }
 
-// Consult implements engine.Bodies.
 func (h hostedBodies) Consult(n engine.News) (decides bool) {
 	h.n.u.tracef("%s gets news of %s: whole %t, %d steps", h.n.name, short(n.Run), n.Whole, len(n.Steps))
 	for i := range n.Steps {
@@ -336,15 +323,12 @@ func (h hostedBodies) Consult(n engine.News) (decides bool) {
 	return decides
 }
 
-// CanBegin implements engine.Bodies.
 func (h hostedBodies) CanBegin(run core.RunID, workflow, step, taskType string) bool {
 	return h.real.CanBegin(run, workflow, step, taskType)
 }
 
-// Forget implements engine.Bodies.
 func (h hostedBodies) Forget(run core.RunID) { h.real.Forget(run) }
 
-// Reset implements engine.Bodies.
 func (h hostedBodies) Reset(generation int, livesHere func(core.RunID) bool) {
 	h.generation = generation
 	h.real.Reset(generation, livesHere)

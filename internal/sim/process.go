@@ -82,7 +82,6 @@ func (w processWorkers) of(run core.RunID) *workers {
 	return w.p.nodes[w.u.partitionOf(run).number].workers
 }
 
-// Slots implements slots.Workers.
 func (w processWorkers) Slots(_, taskType string) int {
 	if w.u.remote && taskType == remoteType {
 		return 0
@@ -90,13 +89,10 @@ func (w processWorkers) Slots(_, taskType string) int {
 	return w.u.profile.slots[taskType]
 }
 
-// Do implements slots.Workers.
 func (w processWorkers) Do(t core.Task) (core.TaskEnded, bool) { return w.of(t.Token.Run).Do(t) }
 
-// Dispatch implements slots.Workers.
 func (w processWorkers) Dispatch(t core.Task) { w.of(t.Token.Run).Dispatch(t) }
 
-// Revoke implements slots.Workers.
 func (w processWorkers) Revoke(tok core.Token, why policy.Kind) { w.of(tok.Run).Revoke(tok, why) }
 
 // diesWith reports whether a node dies when another one does.

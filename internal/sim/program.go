@@ -276,7 +276,6 @@ func (p *program) Match(*core.Run, *core.Step, string, *policy.Failure, []byte, 
 	return judge.Match{}
 }
 
-// Task implements core.Decider.
 func (p *program) Task(_ *core.Run, s *core.Step, _ core.Time) ([]byte, *policy.Failure) {
 	return s.Spec.Input, nil
 }

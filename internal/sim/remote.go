@@ -37,7 +37,6 @@ func (u *universe) addRemote(m *slots.Matcher, of func(core.RunID) *workers, bus
 // localWorkers are remote workers that an engine treats as those of its own process.
 type localWorkers struct{ slots.RemoteWorkers }
 
-// Do implements slots.Workers.
 func (localWorkers) Do(core.Task) (core.TaskEnded, bool) { return core.TaskEnded{}, false }
 
 // count returns how many attempts of a type the workers have.
@@ -62,7 +61,6 @@ func (r *remoteWorkers) Slots(_, taskType string) int {
 	return max(slots-r.busy(remoteType)-len(r.reserved), 0)
 }
 
-// Reserve implements slots.RemoteWorkers.
 func (r *remoteWorkers) Reserve(string, string) slots.Seat {
 	secret := r.u.Uint64() | 1
 	r.reserved[secret] = true
@@ -71,7 +69,6 @@ func (r *remoteWorkers) Reserve(string, string) slots.Seat {
 	return slots.Seat{Worker: "remote", Secret: secret, Confirms: promises && !r.u.opt.LosePromise}
 }
 
-// Return implements slots.RemoteWorkers.
 func (r *remoteWorkers) Return(s slots.Seat) {
 	if !r.reserved[s.Secret] {
 		r.u.violate(Slots, core.RunID{}, "a seat is given back that was not reserved, or has its task")
@@ -79,7 +76,6 @@ func (r *remoteWorkers) Return(s slots.Seat) {
 	delete(r.reserved, s.Secret)
 }
 
-// Dispatch implements slots.Workers.
 func (r *remoteWorkers) Dispatch(t core.Task) {
 	w := r.of(t.Token.Run)
 	if !r.reserved[t.Secret] && !w.dead {
@@ -89,13 +85,10 @@ func (r *remoteWorkers) Dispatch(t core.Task) {
 	w.Dispatch(t)
 }
 
-// Revoke implements slots.Workers.
 func (r *remoteWorkers) Revoke(tok core.Token, why policy.Kind) { r.of(tok.Run).Revoke(tok, why) }
 
-// Serves implements slots.RemoteWorkers.
 func (*remoteWorkers) Serves(string) bool { return true }
 
-// Has implements slots.RemoteWorkers.
 func (r *remoteWorkers) Has(tok core.Token) bool { return r.of(tok.Run).tasks[tok] != nil }
 
 // Keep implements slots.RemoteWorkers. Work of the node before goes on.

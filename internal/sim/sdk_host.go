@@ -57,7 +57,6 @@ func newSDKHost(n *node) *sdkHost {
 	return &sdkHost{n: n, epoch: n.u.sdk.hosts, runs: map[core.RunID]*sdkRun{}}
 }
 
-// Consult implements engine.Bodies.
 func (h *sdkHost) Consult(n engine.News) (decides bool) {
 	if !n.Held {
 		h.look(n.Run)
@@ -65,13 +64,10 @@ func (h *sdkHost) Consult(n engine.News) (decides bool) {
 	return false
 }
 
-// CanBegin implements engine.Bodies.
 func (h *sdkHost) CanBegin(core.RunID, string, string, string) bool { return true }
 
-// Forget implements engine.Bodies.
 func (h *sdkHost) Forget(run core.RunID) { delete(h.runs, run) }
 
-// Reset implements engine.Bodies.
 func (h *sdkHost) Reset(generation int, lives func(core.RunID) bool) {
 	h.generation = max(h.generation, generation)
 	for id := range h.runs {

@@ -45,7 +45,6 @@ func newWorkers(n *node) *workers {
 	}
 }
 
-// Slots implements slots.Workers.
 func (w *workers) Slots(_, taskType string) int {
 	if w.n.u.remote && taskType == remoteType {
 		return 0

@@ -61,13 +61,11 @@ var definition = &core.Definition{
 
 func init() { kind.Describe(history.Kind, kind.Traits{Shown: definition}) }
 
-// Kinds implements kind.Plugin.
 func (g *Gateway) Kinds(journal.Journal, func(string) (journal.Definition, error)) map[string]engine.Kind {
 	compile := func(journal.Definition) (*core.Definition, error) { return definition, nil }
 	return map[string]engine.Kind{history.Kind: {Compile: compile, Child: readChild, Bodies: g.tasks}}
 }
 
-// Open implements kind.Plugin.
 func (g *Gateway) Open(e *engine.Engine) error {
 	g.engine = e
 	g.tasks.Attach(e)
@@ -76,20 +74,17 @@ func (g *Gateway) Open(e *engine.Engine) error {
 	return nil
 }
 
-// Drain implements kind.Plugin.
 func (g *Gateway) Drain() {
 	g.drain.Do(func() { close(g.drained) })
 	g.tasks.Drain()
 	g.queues.Close()
 }
 
-// Close implements kind.Plugin.
 func (g *Gateway) Close() { g.queues.Forget() }
 
 // decider asks the worker of the workflow.
 type decider struct{}
 
-// Decide implements core.Decider.
 func (decider) Decide(r *core.Run, _ []core.StepID, _ core.Time) []core.Command {
 	if r.Closing != nil {
 		return nil // it has no hooks
@@ -97,7 +92,6 @@ func (decider) Decide(r *core.Run, _ []core.StepID, _ core.Time) []core.Command 
 	return []core.Command{core.Consult{}}
 }
 
-// Match implements core.Decider.
 func (decider) Match(*core.Run, *core.Step, string, *policy.Failure, []byte, core.Time) judge.Match {
 	return judge.Match{} // its policies have no conditions
 }

@@ -136,7 +136,6 @@ var _ api.Clock = (*Mover)(nil)
 // NewMover returns what moves the clock of an engine.
 func NewMover(c *Clock, e EngineReads) *Mover { return &Mover{c, e} }
 
-// Clock implements api.Clock.
 func (m *Mover) Clock(context.Context) (api.ClockState, error) { return m.state(), nil }
 
 func (m *Mover) state() api.ClockState {
@@ -144,7 +143,6 @@ func (m *Mover) state() api.ClockState {
 	return api.ClockState{Now: api.Time(m.clock.Now()), Next: api.Time(st.Wake), Live: st.Live}
 }
 
-// MoveClock implements api.Clock.
 func (m *Mover) MoveClock(ctx context.Context, move api.ClockMove) (out api.ClockState, err error) {
 	given := 0
 	for _, is := range []bool{move.By != 0, move.To != 0, move.Next, move.End} {

@@ -17,7 +17,6 @@ const (
 	mostLookedAt = 20_000
 )
 
-// Deliveries implements api.Webhooks.
 func (d *Dispatcher) Deliveries(
 	ctx context.Context, name string, q api.DeliveryQuery,
 ) (out api.DeliveryPage, err error) {
@@ -70,7 +69,6 @@ func (d *Dispatcher) Deliveries(
 	}
 }
 
-// Delivery implements api.Webhooks.
 func (d *Dispatcher) Delivery(ctx context.Context, name, id string) (api.Delivery, error) {
 	if _, err := d.find(name); err != nil {
 		return api.Delivery{}, err
@@ -82,7 +80,6 @@ func (d *Dispatcher) Delivery(ctx context.Context, name, id string) (api.Deliver
 	return *one, nil
 }
 
-// Replay implements api.Webhooks.
 func (d *Dispatcher) Replay(ctx context.Context, name string, r api.ReplayRequest) (api.Replayed, error) {
 	t, err := d.find(name)
 	if err != nil {
@@ -162,7 +159,6 @@ func (d *Dispatcher) again(ctx context.Context, t *target, ids []string) error {
 	return nil
 }
 
-// TestWebhook implements api.Webhooks.
 func (d *Dispatcher) TestWebhook(ctx context.Context, name string) (api.Delivery, error) {
 	t, err := d.find(name)
 	if err != nil {

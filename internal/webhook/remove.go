@@ -7,7 +7,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// RemoveWebhook implements api.Webhooks.
 func (d *Dispatcher) RemoveWebhook(ctx context.Context, name string) error {
 	d.adding.Lock()
 	defer d.adding.Unlock()

@@ -52,7 +52,6 @@ type waiting struct {
 
 func newTarget(h *hook) *target { return &target{hook: h, lines: map[string]*line{}} }
 
-// Before implements heap.Item.
 func (l *line) Before(other *line) bool {
 	if l.ids[0].due != other.ids[0].due {
 		return l.ids[0].due < other.ids[0].due
@@ -60,7 +59,6 @@ func (l *line) Before(other *line) bool {
 	return l.ids[0].id < other.ids[0].id
 }
 
-// Moved implements heap.Item.
 func (l *line) Moved(to int) { l.place = to }
 
 // public returns the webhook as callers see it. It is called while mu is held.

@@ -198,7 +198,6 @@ func (d *Dispatcher) find(name string) (*target, error) {
 	}
 }
 
-// AddWebhook implements api.Webhooks.
 func (d *Dispatcher) AddWebhook(ctx context.Context, r api.WebhookRequest) (api.Webhook, error) {
 	h := &hook{Webhook: api.Webhook{
 		Name: r.Name, URL: r.URL, Events: r.Events, Workflows: r.Workflows, Labels: r.Labels,
@@ -330,7 +329,6 @@ func (d *Dispatcher) current(t *target) bool {
 	return d.targets[t.hook.Name] == t
 }
 
-// Webhooks implements api.Webhooks.
 func (d *Dispatcher) Webhooks(ctx context.Context) ([]api.Webhook, error) {
 	d.mu.Lock()
 	names := slices.Sorted(maps.Keys(d.targets))
@@ -362,7 +360,6 @@ func (d *Dispatcher) Counts() []api.WebhookCounts {
 	return out
 }
 
-// Webhook implements api.Webhooks.
 func (d *Dispatcher) Webhook(ctx context.Context, name string) (api.Webhook, error) {
 	t, err := d.find(name)
 	if err != nil {
@@ -393,7 +390,6 @@ func (d *Dispatcher) edit(ctx context.Context, name string, fn func(h *hook) err
 	return err
 }
 
-// ChangeWebhook implements api.Webhooks.
 func (d *Dispatcher) ChangeWebhook(ctx context.Context, name string, c api.WebhookChange) (api.Webhook, error) {
 	err := d.edit(ctx, name, func(h *hook) error {
 		if c.URL != "" {
@@ -435,7 +431,6 @@ func (d *Dispatcher) ChangeWebhook(ctx context.Context, name string, c api.Webho
 	return d.Webhook(ctx, name)
 }
 
-// RotateSecret implements api.Webhooks.
 func (d *Dispatcher) RotateSecret(ctx context.Context, name string, r api.Rotation) (api.Webhook, error) {
 	text, overlap := r.Secret, defaultOverlap
 	if text == "" {

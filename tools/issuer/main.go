@@ -97,7 +97,6 @@ type store struct {
 	lasts  time.Duration
 }
 
-// GetClientByClientID implements op.Storage.
 func (s *store) GetClientByClientID(ctx context.Context, id string) (op.Client, error) {
 	c, err := s.Storage.GetClientByClientID(ctx, id)
 	if err != nil {
@@ -106,7 +105,6 @@ func (s *store) GetClientByClientID(ctx context.Context, id string) (op.Client, 
 	return &reader{c, s.lasts}, nil
 }
 
-// CreateAccessToken implements op.Storage.
 func (s *store) CreateAccessToken(ctx context.Context, r op.TokenRequest) (string, time.Time, error) {
 	id, _, err := s.Storage.CreateAccessToken(ctx, r)
 	return id, time.Now().Add(s.lasts), err
@@ -144,8 +142,6 @@ type reader struct {
 	lasts time.Duration
 }
 
-// AccessTokenType implements op.Client.
 func (r *reader) AccessTokenType() op.AccessTokenType { return op.AccessTokenTypeJWT }
 
-// IDTokenLifetime implements op.Client.
 func (r *reader) IDTokenLifetime() time.Duration { return r.lasts }

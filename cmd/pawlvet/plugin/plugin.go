@@ -23,10 +23,8 @@ func open(any) (register.LinterPlugin, error) { return pawlvet{}, nil }
 
 type pawlvet struct{}
 
-// BuildAnalyzers implements register.LinterPlugin.
 func (pawlvet) BuildAnalyzers() ([]*analysis.Analyzer, error) {
 	return []*analysis.Analyzer{vet.Analyzer}, nil
 }
 
-// GetLoadMode implements register.LinterPlugin.
 func (pawlvet) GetLoadMode() string { return register.LoadModeTypesInfo }

@@ -16,20 +16,17 @@ type TokenList struct {
 	Tokens []api.Token `json:"tokens"`
 }
 
-// CreateToken implements api.Access.
 func (c *Client) CreateToken(ctx context.Context, r api.TokenRequest) (out api.Token, err error) {
 	_, err = c.do(ctx, http.MethodPost, join("tokens"), r, &out)
 	return out, err
 }
 
-// Tokens implements api.Access.
 func (c *Client) Tokens(ctx context.Context) ([]api.Token, error) {
 	var out TokenList
 	_, err := c.do(ctx, http.MethodGet, join("tokens"), nil, &out)
 	return out.Tokens, err
 }
 
-// RevokeToken implements api.Access.
 func (c *Client) RevokeToken(ctx context.Context, name string) error {
 	if name == "" { // it would be the path of something else
 		return &api.Error{Code: api.CodeInvalid, Message: "the name of the token is empty"}
@@ -38,7 +35,6 @@ func (c *Client) RevokeToken(ctx context.Context, name string) error {
 	return err
 }
 
-// Audit implements api.Access.
 func (c *Client) Audit(ctx context.Context, q api.AuditQuery) (out api.AuditPage, err error) {
 	v := url.Values{}
 	for name, value := range map[string]string{"actor": q.Actor, "since": q.Since.String(), "cursor": q.Cursor} {

@@ -13,7 +13,6 @@ var (
 	_ api.TaskArtifacts  = Files{}
 )
 
-// Artifacts implements api.ArtifactReader.
 func (c *Client) Artifacts(ctx context.Context, run string) (out api.Artifacts, err error) {
 	path, err := runPath(run, "artifacts")
 	if err != nil {
@@ -71,14 +70,12 @@ type MissingFiles struct {
 	Missing []string `json:"missing" doc:"The contents, by SHA-256, to send before the list can be kept."`
 }
 
-// KeepFiles implements api.TaskArtifacts.
 func (f Files) KeepFiles(ctx context.Context, task string, files []api.AttemptFile) ([]string, error) {
 	var out MissingFiles
 	_, err := f.Client.do(ctx, http.MethodPost, join("tasks", task, "artifacts"), TaskFiles{files}, &out)
 	return out.Missing, err
 }
 
-// SendContent implements api.TaskArtifacts.
 func (f Files) SendContent(ctx context.Context, task, sha256 string, size int64, r io.Reader) error {
 	req, err := newRequest(ctx, f.Client, http.MethodPut, join("tasks", task, "artifacts", sha256), io.NopCloser(r))
 	if err != nil {
@@ -99,7 +96,6 @@ func (f Files) SendContent(ctx context.Context, task, sha256 string, size int64,
 	return res.Body.Close()
 }
 
-// Content implements api.TaskArtifacts.
 func (f Files) Content(ctx context.Context, task, sha256 string) (io.ReadCloser, error) {
 	res, err := contentAt(ctx, f.Client, join("tasks", task, "artifacts", sha256))
 	if err != nil {

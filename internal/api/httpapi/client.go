@@ -147,7 +147,6 @@ func (c *Client) Carry(ctx context.Context, name string) error {
 	return err
 }
 
-// Start implements api.Service.
 func (c *Client) Start(ctx context.Context, r api.StartRequest) (out api.Started, err error) {
 	return c.start(ctx, bodyOf(r))
 }
@@ -211,7 +210,6 @@ func (c *Client) Runs(ctx context.Context, q api.Query) (api.Page, error) {
 	return all, nil
 }
 
-// Counts implements api.Service.
 func (c *Client) Counts(ctx context.Context, q api.Query) ([]api.Count, error) {
 	q.Limit, q.Cursor, q.After = 0, "", ""
 	path := join("counts")
@@ -299,7 +297,6 @@ func (c *Client) Wait(ctx context.Context, name string) (api.Outcome, error) {
 	}
 }
 
-// Send implements api.Service.
 func (c *Client) Send(ctx context.Context, name string, s api.SendRequest) error {
 	path, err := runPath(name, "events")
 	if err == nil {
@@ -308,7 +305,6 @@ func (c *Client) Send(ctx context.Context, name string, s api.SendRequest) error
 	return err
 }
 
-// Operate implements api.Service.
 func (c *Client) Operate(ctx context.Context, name string, op api.Operation) error {
 	last, known := pathOf(op.Operation, op.Step != "")
 	if !known {
@@ -325,7 +321,6 @@ func (c *Client) Operate(ctx context.Context, name string, op api.Operation) err
 	return err
 }
 
-// Restart implements api.Service.
 func (c *Client) Restart(ctx context.Context, name string, r api.RestartRequest) (out api.Started, err error) {
 	path, err := runPath(name, "restart")
 	if err == nil {
@@ -334,7 +329,6 @@ func (c *Client) Restart(ctx context.Context, name string, r api.RestartRequest)
 	return out, err
 }
 
-// History implements api.Reader.
 func (c *Client) History(ctx context.Context, name string) ([]byte, error) {
 	path, err := runPath(name, "history")
 	if err != nil {
@@ -344,7 +338,6 @@ func (c *Client) History(ctx context.Context, name string) ([]byte, error) {
 	return text, err
 }
 
-// Definition implements api.Service.
 func (c *Client) Definition(ctx context.Context, id string) (out api.Definition, err error) {
 	if id == "" {
 		return out, &api.Error{Code: api.CodeInvalid, Message: `"" is not the id of a definition`}
@@ -353,7 +346,6 @@ func (c *Client) Definition(ctx context.Context, id string) (out api.Definition,
 	return out, err
 }
 
-// Stats implements api.Service.
 func (c *Client) Stats(ctx context.Context) (out api.Stats, err error) {
 	_, err = c.do(ctx, http.MethodGet, join("stats"), nil, &out)
 	return out, err

@@ -9,37 +9,31 @@ import (
 
 var _ api.Cluster = (*Client)(nil)
 
-// Cluster implements api.Cluster.
 func (c *Client) Cluster(ctx context.Context) (out api.ClusterStatus, err error) {
 	_, err = c.do(ctx, http.MethodGet, join("cluster"), nil, &out)
 	return out, err
 }
 
-// Drain implements api.Cluster.
 func (c *Client) Drain(ctx context.Context, r api.NodeDrain) error {
 	_, err := c.do(ctx, http.MethodPost, join("cluster", "drain"), r, nil)
 	return err
 }
 
-// Move implements api.Cluster.
 func (c *Client) Move(ctx context.Context, r api.PartitionMove) error {
 	_, err := c.do(ctx, http.MethodPost, join("cluster", "move"), r, nil)
 	return err
 }
 
-// AddStore implements api.Cluster.
 func (c *Client) AddStore(ctx context.Context, r api.StoreAdd) error {
 	_, err := c.do(ctx, http.MethodPost, join("cluster", "stores"), r, nil)
 	return err
 }
 
-// RemoveStore implements api.Cluster.
 func (c *Client) RemoveStore(ctx context.Context, r api.StoreRemove) error {
 	_, err := c.do(ctx, http.MethodPost, join("cluster", "stores", "remove"), r, nil)
 	return err
 }
 
-// MoveToStore implements api.Cluster.
 func (c *Client) MoveToStore(ctx context.Context, r api.StoreMove) error {
 	_, err := c.do(ctx, http.MethodPost, join("cluster", "stores", "move"), r, nil)
 	return err

@@ -28,7 +28,6 @@ type FlowText struct {
 	Text string `json:"text" doc:"The text of a flow file, YAML or JSON."`
 }
 
-// Apply implements api.Catalog.
 func (c *Client) Apply(ctx context.Context, r api.ApplyRequest) (out api.Flow, err error) {
 	path, err := flowPath(r.Definition.Name)
 	if err == nil {
@@ -38,14 +37,12 @@ func (c *Client) Apply(ctx context.Context, r api.ApplyRequest) (out api.Flow, e
 	return out, err
 }
 
-// Flows implements api.Catalog.
 func (c *Client) Flows(ctx context.Context) ([]api.Flow, error) {
 	var out FlowList
 	_, err := c.do(ctx, http.MethodGet, join("flows"), nil, &out)
 	return out.Flows, err
 }
 
-// Versions implements api.Catalog.
 func (c *Client) Versions(ctx context.Context, name string) ([]api.Flow, error) {
 	path, err := flowPath(name, "versions")
 	if err != nil {
@@ -56,7 +53,6 @@ func (c *Client) Versions(ctx context.Context, name string) ([]api.Flow, error) 
 	return out.Flows, err
 }
 
-// Flow implements api.Catalog.
 func (c *Client) Flow(ctx context.Context, name string, version int) (out api.Flow, err error) {
 	path, err := flowPath(name)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 
 var _ api.LogReader = (*Client)(nil)
 
-// Log implements api.LogReader.
 func (c *Client) Log(ctx context.Context, run string, at api.LogPlace) (out api.LogPart, err error) {
 	path, err := runPath(run, "steps", at.Step, "attempts", strconv.Itoa(at.Attempt), "log")
 	if err != nil {

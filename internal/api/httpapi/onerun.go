@@ -8,7 +8,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/api"
 )
 
-// Run implements api.Service.
 func (c *Client) Run(ctx context.Context, name string) (*api.Run, error) {
 	path, err := runPath(name)
 	if err != nil {
@@ -21,7 +20,6 @@ func (c *Client) Run(ctx context.Context, name string) (*api.Run, error) {
 	return out, nil
 }
 
-// RunAt implements api.Service.
 func (c *Client) RunAt(ctx context.Context, name string, event int) (*api.Run, error) {
 	path, err := runPath(name)
 	if err != nil {
@@ -34,7 +32,6 @@ func (c *Client) RunAt(ctx context.Context, name string, event int) (*api.Run, e
 	return out, nil
 }
 
-// Forecast implements api.Service.
 func (c *Client) Forecast(ctx context.Context, name string, q api.ForecastRequest) (*api.Run, error) {
 	path, err := runPath(name, "forecast")
 	if err != nil {

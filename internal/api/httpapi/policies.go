@@ -10,19 +10,16 @@ import (
 
 var _ api.Policies = (*Client)(nil)
 
-// ExplainPolicy implements api.Policies.
 func (c *Client) ExplainPolicy(ctx context.Context, r api.PolicyRequest) (out api.Explained, err error) {
 	_, err = c.do(ctx, http.MethodPost, join("policies", "explain"), r, &out)
 	return out, err
 }
 
-// SimulatePolicy implements api.Policies.
 func (c *Client) SimulatePolicy(ctx context.Context, r api.PolicyRequest) (out api.Simulated, err error) {
 	_, err = c.do(ctx, http.MethodPost, join("policies", "simulate"), r, &out)
 	return out, err
 }
 
-// LintPolicy implements api.Policies.
 func (c *Client) LintPolicy(ctx context.Context, r api.PolicyRequest) ([]judge.Finding, error) {
 	var out struct{ Findings []judge.Finding }
 	_, err := c.do(ctx, http.MethodPost, join("policies", "lint"), r, &out)

@@ -9,7 +9,6 @@ import (
 
 var _ api.Pruner = (*Client)(nil)
 
-// Prune implements api.Pruner.
 func (c *Client) Prune(ctx context.Context, r api.PruneRequest) (out api.Pruned, err error) {
 	_, err = c.do(ctx, http.MethodPost, join("prune"), r, &out)
 	return out, err

@@ -9,7 +9,6 @@ import (
 
 var _ api.Tasks = (*Client)(nil)
 
-// Poll implements api.Tasks.
 func (c *Client) Poll(ctx context.Context, r api.PollRequest) ([]api.Task, error) {
 	var out struct {
 		Tasks []api.Task `json:"tasks"`
@@ -18,7 +17,6 @@ func (c *Client) Poll(ctx context.Context, r api.PollRequest) ([]api.Task, error
 	return out.Tasks, err
 }
 
-// Report implements api.Tasks.
 func (c *Client) Report(ctx context.Context, reports []api.TaskReport) ([]api.TaskAnswer, error) {
 	in := struct {
 		Reports []api.TaskReport `json:"reports"`

@@ -33,42 +33,35 @@ func (c *Client) hook(ctx context.Context, method, name string, in, out any, par
 	return err
 }
 
-// AddWebhook implements api.Webhooks.
 func (c *Client) AddWebhook(ctx context.Context, r api.WebhookRequest) (out api.Webhook, err error) {
 	_, err = c.do(ctx, http.MethodPost, join("webhooks"), r, &out)
 	return out, err
 }
 
-// Webhooks implements api.Webhooks.
 func (c *Client) Webhooks(ctx context.Context) ([]api.Webhook, error) {
 	var out WebhookList
 	_, err := c.do(ctx, http.MethodGet, join("webhooks"), nil, &out)
 	return out.Webhooks, err
 }
 
-// Webhook implements api.Webhooks.
 func (c *Client) Webhook(ctx context.Context, name string) (out api.Webhook, err error) {
 	return out, c.hook(ctx, http.MethodGet, name, nil, &out)
 }
 
-// ChangeWebhook implements api.Webhooks.
 func (c *Client) ChangeWebhook(
 	ctx context.Context, name string, change api.WebhookChange,
 ) (out api.Webhook, err error) {
 	return out, c.hook(ctx, http.MethodPatch, name, change, &out)
 }
 
-// RemoveWebhook implements api.Webhooks.
 func (c *Client) RemoveWebhook(ctx context.Context, name string) error {
 	return c.hook(ctx, http.MethodDelete, name, nil, nil)
 }
 
-// RotateSecret implements api.Webhooks.
 func (c *Client) RotateSecret(ctx context.Context, name string, r api.Rotation) (out api.Webhook, err error) {
 	return out, c.hook(ctx, http.MethodPost, name, r, &out, "rotate")
 }
 
-// Deliveries implements api.Webhooks.
 func (c *Client) Deliveries(ctx context.Context, name string, q api.DeliveryQuery) (out api.DeliveryPage, err error) {
 	path, err := hookPath(name, "deliveries")
 	if err != nil {
@@ -92,7 +85,6 @@ func (c *Client) Deliveries(ctx context.Context, name string, q api.DeliveryQuer
 	return out, err
 }
 
-// Delivery implements api.Webhooks.
 func (c *Client) Delivery(ctx context.Context, name, id string) (out api.Delivery, err error) {
 	if id == "" {
 		return out, &api.Error{Code: api.CodeInvalid, Message: "the id of the delivery is empty"}
@@ -100,12 +92,10 @@ func (c *Client) Delivery(ctx context.Context, name, id string) (out api.Deliver
 	return out, c.hook(ctx, http.MethodGet, name, nil, &out, "deliveries", id)
 }
 
-// Replay implements api.Webhooks.
 func (c *Client) Replay(ctx context.Context, name string, r api.ReplayRequest) (out api.Replayed, err error) {
 	return out, c.hook(ctx, http.MethodPost, name, r, &out, "replay")
 }
 
-// TestWebhook implements api.Webhooks.
 func (c *Client) TestWebhook(ctx context.Context, name string) (out api.Delivery, err error) {
 	return out, c.hook(ctx, http.MethodPost, name, nil, &out, "test")
 }

@@ -82,7 +82,6 @@ func Open(ctx context.Context, address, namespace string) (*Bucket, error) {
 	return &Bucket{client, u.Host, prefix + "/"}, nil
 }
 
-// Put implements artifact.Bucket.
 func (b *Bucket) Put(ctx context.Context, key string, r io.Reader, size int64) error {
 	_, err := b.client.PutObject(ctx, b.name, b.prefix+key, r, size, minio.PutObjectOptions{
 		ContentType: "application/octet-stream",
@@ -93,7 +92,6 @@ func (b *Bucket) Put(ctx context.Context, key string, r io.Reader, size int64) e
 // Renew implements artifact.Bucket: an object becomes young again only when it is put again.
 func (b *Bucket) Renew(context.Context, string) (bool, error) { return false, nil }
 
-// Get implements artifact.Bucket.
 func (b *Bucket) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	o, err := b.client.GetObject(ctx, b.name, b.prefix+key, minio.GetObjectOptions{})
 	if err != nil {
@@ -112,7 +110,6 @@ func missing(err error) error {
 	return err
 }
 
-// List implements artifact.Bucket.
 func (b *Bucket) List(ctx context.Context, prefix string, yield func(artifact.Object) error) error {
 	ctx, cancel := context.WithCancel(ctx) // ends the listing when yield has had enough
 	defer cancel()

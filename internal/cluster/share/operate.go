@@ -14,7 +14,6 @@ type Operator struct{ cluster.Storage }
 
 var _ api.Cluster = Operator{}
 
-// Cluster implements api.Cluster.
 func (o Operator) Cluster(ctx context.Context) (api.ClusterStatus, error) {
 	s, err := o.Snapshot(ctx)
 	if err != nil {
@@ -66,7 +65,6 @@ func statusOf(s cluster.Snapshot) api.ClusterStatus {
 	return out
 }
 
-// Drain implements api.Cluster.
 func (o Operator) Drain(ctx context.Context, r api.NodeDrain) error {
 	found, err := o.Ask(ctx, r.Node, !r.Undo)
 	if err == nil && !found {

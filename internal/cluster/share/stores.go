@@ -56,7 +56,6 @@ func unreached(s cluster.Snapshot, store string) []string {
 	return out
 }
 
-// AddStore implements api.Cluster.
 func (o Operator) AddStore(ctx context.Context, r api.StoreAdd) error {
 	stores := o.Storage.Stores()
 	if stores == nil {
@@ -73,7 +72,6 @@ func refused(err error) error {
 	return err
 }
 
-// RemoveStore implements api.Cluster.
 func (o Operator) RemoveStore(ctx context.Context, r api.StoreRemove) error {
 	stores := o.Storage.Stores()
 	if stores == nil {

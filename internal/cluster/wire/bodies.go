@@ -23,7 +23,6 @@ func NewBodies(own api.Bodies, others *Others) *Bodies { return &Bodies{own, oth
 // longestWait bounds how long a process may wait for other nodes.
 const longestWait = time.Minute
 
-// BodiesNodes implements api.Bodies.
 func (b *Bodies) BodiesNodes(ctx context.Context, r api.BodiesNodesRequest) (api.BodiesNodes, error) {
 	wait := time.NewTimer(min(r.Wait.Std(), longestWait))
 	defer wait.Stop()
@@ -62,7 +61,6 @@ func (b *Bodies) of(node string) (api.Bodies, error) {
 	}
 }
 
-// JoinBodies implements api.Bodies.
 func (b *Bodies) JoinBodies(ctx context.Context, r api.BodiesJoin) error {
 	to, err := b.of(r.Node)
 	if err != nil {
@@ -71,7 +69,6 @@ func (b *Bodies) JoinBodies(ctx context.Context, r api.BodiesJoin) error {
 	return to.JoinBodies(ctx, r)
 }
 
-// TakeNews implements api.Bodies.
 func (b *Bodies) TakeNews(ctx context.Context, r api.NewsRequest) (api.News, error) {
 	to, err := b.of(r.Node)
 	if err != nil {
@@ -80,7 +77,6 @@ func (b *Bodies) TakeNews(ctx context.Context, r api.NewsRequest) (api.News, err
 	return to.TakeNews(ctx, r)
 }
 
-// GiveDecisions implements api.Bodies.
 func (b *Bodies) GiveDecisions(ctx context.Context, r api.Decisions) (api.DecisionAnswers, error) {
 	to, err := b.of(r.Node)
 	if err != nil {

@@ -28,7 +28,6 @@ func NewChanges(own api.Changes, others *Others, patience time.Duration) *Change
 	return &Changes{own, others, patience}
 }
 
-// Changes implements api.Changes.
 func (c *Changes) Changes(ctx context.Context, q api.Query, after string, fn func(api.Change) error) error {
 	if forwarded(ctx) {
 		return c.own.Changes(ctx, q, after, fn) // asked by a node that follows all of them

@@ -27,7 +27,6 @@ func NewOthers(nodes *Nodes, own string) *Others { return &Others{nodes: nodes, 
 // Attach sets which node this is, once it has joined.
 func (o *Others) Attach(m *cluster.Member) { o.member.Store(m) }
 
-// Owner implements service.Nodes.
 func (o *Others) Owner(partition int) api.Node {
 	if c := o.owner(partition); c != nil {
 		return c
@@ -52,7 +51,6 @@ func (o *Others) owner(partition int) *httpapi.Client {
 	return c
 }
 
-// Anyone implements service.Nodes.
 func (o *Others) Anyone() api.Node {
 	for i := range o.stand().Partitions {
 		if c := o.owner(i); c != nil {
@@ -77,7 +75,6 @@ func (o *Others) Failing() error {
 	return nil
 }
 
-// Changed implements service.Nodes.
 func (o *Others) Changed() <-chan struct{} {
 	if m := o.member.Load(); m != nil {
 		return m.Changed()
@@ -85,7 +82,6 @@ func (o *Others) Changed() <-chan struct{} {
 	return nil
 }
 
-// Asks implements service.Nodes.
 func (o *Others) Asks(ctx context.Context) bool { return forwarded(ctx) }
 
 // peer is another node.
@@ -161,7 +157,6 @@ func NewTasks(own api.Tasks, partitionOf func(core.RunID) int, others *Others) *
 // askEvery is how long a poll waits for tasks of this node before it asks the next other one.
 const askEvery = 250 * time.Millisecond
 
-// Poll implements api.Tasks.
 func (t *Tasks) Poll(ctx context.Context, r api.PollRequest) ([]api.Task, error) {
 	if forwarded(ctx) {
 		return t.own.Poll(ctx, r) // another node asks, and it asks all of them itself

@@ -22,7 +22,6 @@ type startable struct {
 	folder *Folder
 }
 
-// Apply implements api.Catalog.
 func (n startable) Apply(ctx context.Context, r api.ApplyRequest) (api.Flow, error) {
 	for _, f := range n.folder.Flows() {
 		if f.Name == r.Definition.Name {
@@ -35,7 +34,6 @@ func (n startable) Apply(ctx context.Context, r api.ApplyRequest) (api.Flow, err
 	return n.Catalog.Apply(ctx, r)
 }
 
-// Flows implements api.Catalog.
 func (n startable) Flows(ctx context.Context) ([]api.Flow, error) {
 	applied, err := n.Catalog.Flows(ctx)
 	all := n.folder.Flows()
@@ -51,7 +49,6 @@ func (n startable) Flows(ctx context.Context) ([]api.Flow, error) {
 	return all, err
 }
 
-// Flow implements api.Catalog.
 func (n startable) Flow(ctx context.Context, name string, version int) (api.Flow, error) {
 	f, err := n.find(ctx, name, version)
 	if err == nil {

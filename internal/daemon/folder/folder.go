@@ -68,7 +68,6 @@ func (f *Folder) Files(context.Context) []scheduled.File {
 	return out
 }
 
-// List implements server.Flows.
 func (f *Folder) List(context.Context) ([]api.Flow, error) { return f.Flows(), nil }
 
 // Flows returns the descriptions of all flows of the folder.

@@ -41,7 +41,6 @@ func bound(l net.Listener, most int) net.Listener {
 	return &boundedListener{Listener: l, room: make(chan struct{}, most), closed: make(chan struct{})}
 }
 
-// Accept implements net.Listener.
 func (l *boundedListener) Accept() (net.Conn, error) {
 	select {
 	case l.room <- struct{}{}:
@@ -56,7 +55,6 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	return &boundedConn{Conn: conn, leave: sync.OnceFunc(func() { <-l.room })}, nil
 }
 
-// Close implements net.Listener.
 func (l *boundedListener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return l.Listener.Close()
@@ -68,7 +66,6 @@ type boundedConn struct {
 	leave func()
 }
 
-// Close implements net.Conn.
 func (c *boundedConn) Close() error {
 	defer c.leave()
 	return c.Conn.Close()

@@ -16,7 +16,6 @@ func Strict(l net.Listener) net.Listener { return strict{l} }
 
 type strict struct{ net.Listener }
 
-// Accept implements net.Listener.
 func (l strict) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {
@@ -33,7 +32,6 @@ type strictConn struct {
 	ready  []byte // checked, and not read yet
 }
 
-// Read implements net.Conn.
 func (c *strictConn) Read(p []byte) (int, error) {
 	for len(c.ready) == 0 {
 		if c.frames.next == refused {
@@ -109,7 +107,6 @@ func (l *encrypted) give(a accepted) bool {
 	}
 }
 
-// Accept implements net.Listener.
 func (l *encrypted) Accept() (net.Conn, error) {
 	select {
 	case a := <-l.accepted:
@@ -119,7 +116,6 @@ func (l *encrypted) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener.
 func (l *encrypted) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return l.Listener.Close()

@@ -8,7 +8,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// PutDocuments implements journal.Documents.
 func (j *Journal) PutDocuments(ctx context.Context, documents ...journal.Document) error {
 	if err := j.enter(ctx, OpPutDocuments, nil); err != nil {
 		return err
@@ -18,7 +17,6 @@ func (j *Journal) PutDocuments(ctx context.Context, documents ...journal.Documen
 	return nil
 }
 
-// FindDocuments implements journal.Documents.
 func (j *Journal) FindDocuments(
 	ctx context.Context, from, before string, last bool, limit int,
 ) (out []journal.Document, err error) {
@@ -38,7 +36,6 @@ func (j *Journal) FindDocuments(
 	return out, nil
 }
 
-// ReadDocuments implements journal.Documents.
 func (j *Journal) ReadDocuments(ctx context.Context, keys ...string) (out []journal.Document, err error) {
 	if err := j.enter(ctx, OpReadDocuments, nil); err != nil {
 		return nil, err

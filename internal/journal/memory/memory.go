@@ -70,7 +70,6 @@ func NewPartitions(count int) *Journal {
 	return &Journal{mu: new(sync.Mutex), disk: newDisk(), count: count}
 }
 
-// PartitionCount implements journal.Journal.
 func (j *Journal) PartitionCount() int { return j.count }
 
 // Reopen does what a crash does: it returns a new journal with everything that was durable, and with the same Fault.
@@ -125,7 +124,6 @@ func (j *Journal) enter(ctx context.Context, op Op, b *journal.Batch) error {
 	return nil
 }
 
-// Acquire implements journal.Journal.
 func (j *Journal) Acquire(ctx context.Context, partition int, owner string) (journal.Lease, error) {
 	if err := j.enter(ctx, OpAcquire, nil); err != nil {
 		return journal.Lease{}, err
@@ -194,7 +192,6 @@ func (j *Journal) alive(p *partition) bool {
 	return p.owner != "" && (j.Term == 0 || j.Now() < p.until)
 }
 
-// Renew implements journal.Journal.
 func (j *Journal) Renew(ctx context.Context, partition int, epoch uint64) (journal.Lease, error) {
 	if err := j.enter(ctx, OpRenew, nil); err != nil {
 		return journal.Lease{}, err
@@ -207,7 +204,6 @@ func (j *Journal) Renew(ctx context.Context, partition int, epoch uint64) (journ
 	return j.lease(p), nil
 }
 
-// Release implements journal.Journal.
 func (j *Journal) Release(ctx context.Context, partition int, epoch uint64) error {
 	if err := j.enter(ctx, OpRelease, nil); err != nil {
 		return err
@@ -219,7 +215,6 @@ func (j *Journal) Release(ctx context.Context, partition int, epoch uint64) erro
 	return nil
 }
 
-// Append implements journal.Journal.
 func (j *Journal) Append(ctx context.Context, b *journal.Batch) error {
 	if err := j.enter(ctx, OpAppend, b); err != nil {
 		return err
@@ -242,7 +237,6 @@ func (j *Journal) Append(ctx context.Context, b *journal.Batch) error {
 	return nil
 }
 
-// Partitions implements journal.Journal.
 func (j *Journal) Partitions(ctx context.Context) ([]journal.Span, error) {
 	if err := j.enter(ctx, OpPartitions, nil); err != nil {
 		return nil, err
@@ -257,7 +251,6 @@ func (j *Journal) Partitions(ctx context.Context) ([]journal.Span, error) {
 	return spans, nil
 }
 
-// Tail implements journal.Journal.
 func (j *Journal) Tail(
 	ctx context.Context, partition int, after uint64, fn func(seq uint64, entries []core.Entry) error,
 ) error {
@@ -281,7 +274,6 @@ func (j *Journal) Tail(
 	return ctx.Err()
 }
 
-// Inbox implements journal.Journal.
 func (j *Journal) Inbox(
 	ctx context.Context, partition int, after map[int]uint64, limit int,
 ) (out []journal.Message, err error) {
@@ -303,7 +295,6 @@ func (j *Journal) Inbox(
 	return out, nil
 }
 
-// History implements journal.Journal.
 func (j *Journal) History(ctx context.Context, id core.RunID) (journal.History, error) {
 	if err := j.enter(ctx, OpHistory, nil); err != nil {
 		return journal.History{}, err
@@ -327,7 +318,6 @@ func (j *Journal) History(ctx context.Context, id core.RunID) (journal.History, 
 	return h, nil
 }
 
-// Find implements journal.Journal.
 func (j *Journal) Find(ctx context.Context, by journal.Lookup) (core.RunID, error) {
 	if err := j.enter(ctx, OpFind, nil); err != nil {
 		return core.RunID{}, err
@@ -349,7 +339,6 @@ func (j *Journal) Find(ctx context.Context, by journal.Lookup) (core.RunID, erro
 		journal.ErrNotFound, by.WorkflowID, by.Key, by.Workflow)
 }
 
-// Definition implements journal.Journal.
 func (j *Journal) Definition(ctx context.Context, id core.DefinitionID) (journal.Definition, error) {
 	if err := j.enter(ctx, OpDefinition, nil); err != nil {
 		return journal.Definition{}, err

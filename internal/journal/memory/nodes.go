@@ -26,7 +26,6 @@ func (s Shared) Cut() {
 	s.gone = true
 }
 
-// Nodes implements cluster.Shareable.
 func (s Shared) Nodes() (nodes cluster.Storage, lease time.Duration) { return table{s.Journal}, s.Term }
 
 // nodeRow is a node in the table of nodes.
@@ -38,7 +37,6 @@ type nodeRow struct {
 // table is the table of nodes.
 type table struct{ j *Journal }
 
-// Now implements cluster.Storage.
 func (t table) Now(ctx context.Context) (time.Time, error) {
 	if err := t.j.enter(ctx, OpNodes, nil); err != nil {
 		return time.Time{}, err
@@ -50,7 +48,6 @@ func (t table) Now(ctx context.Context) (time.Time, error) {
 // Stores implements cluster.Storage: there is one.
 func (table) Stores() cluster.Stores { return nil }
 
-// Beat implements cluster.Storage.
 func (t table) Beat(ctx context.Context, n cluster.Node) error {
 	if err := t.j.enter(ctx, OpNodes, nil); err != nil {
 		return err
@@ -65,7 +62,6 @@ func (t table) Beat(ctx context.Context, n cluster.Node) error {
 	return nil
 }
 
-// Snapshot implements cluster.Storage.
 func (t table) Snapshot(ctx context.Context) (s cluster.Snapshot, err error) {
 	if err := t.j.enter(ctx, OpNodes, nil); err != nil {
 		return s, err
@@ -87,7 +83,6 @@ func (t table) Snapshot(ctx context.Context) (s cluster.Snapshot, err error) {
 	return s, nil
 }
 
-// Ask implements cluster.Storage.
 func (t table) Ask(ctx context.Context, id string, leave bool) (bool, error) {
 	if err := t.j.enter(ctx, OpNodes, nil); err != nil {
 		return false, err
@@ -101,7 +96,6 @@ func (t table) Ask(ctx context.Context, id string, leave bool) (bool, error) {
 	return ok, nil
 }
 
-// Pin implements cluster.Storage.
 func (t table) Pin(ctx context.Context, partition int, id string) (bool, error) {
 	if err := t.j.enter(ctx, OpNodes, nil); err != nil {
 		return false, err
@@ -114,7 +108,6 @@ func (t table) Pin(ctx context.Context, partition int, id string) (bool, error) 
 	return ok, nil
 }
 
-// Unpin implements cluster.Storage.
 func (t table) Unpin(ctx context.Context, partition int) (bool, error) {
 	if err := t.j.enter(ctx, OpNodes, nil); err != nil {
 		return false, err
@@ -126,7 +119,6 @@ func (t table) Unpin(ctx context.Context, partition int) (bool, error) {
 	return was, nil
 }
 
-// Remove implements cluster.Storage.
 func (t table) Remove(ctx context.Context, id string) error {
 	if err := t.j.enter(ctx, OpNodes, nil); err != nil {
 		return err

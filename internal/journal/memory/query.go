@@ -10,7 +10,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// Due implements journal.Journal.
 func (j *Journal) Due(ctx context.Context, partition int, from, before core.Time, limit int) ([]journal.Due, error) {
 	if err := j.enter(ctx, OpDue, nil); err != nil {
 		return nil, err
@@ -28,7 +27,6 @@ func (j *Journal) Due(ctx context.Context, partition int, from, before core.Time
 	return due[:min(limit, len(due))], nil
 }
 
-// List implements journal.Journal.
 func (j *Journal) List(ctx context.Context, q journal.Query) (journal.Page, error) {
 	if err := j.enter(ctx, OpList, nil); err != nil {
 		return journal.Page{}, err
@@ -74,7 +72,6 @@ func (d *disk) retrying(r *journal.RunRow) bool {
 	return false
 }
 
-// Prune implements journal.Journal.
 func (j *Journal) Prune(ctx context.Context, partition int, old journal.Old) (int, error) {
 	if err := j.enter(ctx, OpPrune, nil); err != nil {
 		return 0, err

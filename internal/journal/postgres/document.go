@@ -43,7 +43,6 @@ func lastDocuments(documents []journal.Document) (keys []string, values [][]byte
 	return keys, values
 }
 
-// FindDocuments implements journal.Documents.
 func (s *storage) FindDocuments(
 	ctx context.Context, from, before string, last bool, limit int,
 ) ([]journal.Document, error) {
@@ -64,7 +63,6 @@ func (s *storage) FindDocuments(
 	return s.documents(ctx, "find documents", text, from, before, limit)
 }
 
-// ReadDocuments implements journal.Documents.
 func (s *storage) ReadDocuments(ctx context.Context, keys ...string) ([]journal.Document, error) {
 	text := "SELECT key, value FROM {schema}.documents WHERE key = ANY($1::text[]) ORDER BY key"
 	return s.documents(ctx, "read documents", text, keys)

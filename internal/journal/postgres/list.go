@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// List implements journal.Journal.
 func (s *storage) List(ctx context.Context, q journal.Query) (journal.Page, error) {
 	return s.list(ctx, q, nil)
 }

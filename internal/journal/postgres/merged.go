@@ -30,7 +30,6 @@ func (l *layout) about(workflowID string) *layout {
 	return &layout{all: l.all[at : at+1], keeps: l.keeps[at : at+1]}
 }
 
-// List implements journal.Journal.
 func (s *stores) List(ctx context.Context, q journal.Query) (journal.Page, error) {
 	l := s.fresh(ctx).about(q.WorkflowID)
 	pages := make([]journal.Page, len(l.all))
@@ -56,7 +55,6 @@ func (s *stores) List(ctx context.Context, q journal.Query) (journal.Page, error
 	return page, nil
 }
 
-// Find implements journal.Journal.
 func (s *stores) Find(ctx context.Context, by journal.Lookup) (id core.RunID, err error) {
 	l := s.fresh(ctx).about(by.WorkflowID)
 	if by.Here {
@@ -89,7 +87,6 @@ func (s *stores) Find(ctx context.Context, by journal.Lookup) (id core.RunID, er
 	return id, nil
 }
 
-// Partitions implements journal.Journal.
 func (s *stores) Partitions(ctx context.Context) ([]journal.Span, error) {
 	l := s.fresh(ctx)
 	found := make([][]journal.Span, len(l.all))
@@ -236,7 +233,6 @@ func (s *storage) runs(ctx context.Context, keeps []int32) iter.Seq2[journal.Sto
 	}
 }
 
-// Inspect implements journal.Inspected.
 func (s *stores) Inspect(ctx context.Context) (*journal.Inspection, error) {
 	if err := s.readMap(ctx); err != nil {
 		return nil, err

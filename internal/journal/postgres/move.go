@@ -93,7 +93,6 @@ func (s *stores) route(ctx context.Context, p int) (from, to *storage, err error
 	return from, to, errors.Join(from.begin(ctx), to.begin(ctx))
 }
 
-// Copy implements cluster.Stores.
 func (s *stores) Copy(ctx context.Context, p int) error {
 	from, to, err := s.route(ctx, p)
 	if err != nil {
@@ -118,7 +117,6 @@ func (s *stores) Copy(ctx context.Context, p int) error {
 	return nil
 }
 
-// Switch implements cluster.Stores.
 func (s *stores) Switch(ctx context.Context, p int, owner string) error {
 	from, to, err := s.route(ctx, p)
 	if err != nil {

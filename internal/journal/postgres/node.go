@@ -42,7 +42,6 @@ var (
 	_ cluster.Shareable = (*stores)(nil)
 )
 
-// Stores implements cluster.Storage.
 func (s *stores) Stores() cluster.Stores { return s }
 
 // Beat implements cluster.Storage. It remembers the stores that the last Snapshot has reached.
@@ -51,25 +50,21 @@ func (s *stores) Beat(ctx context.Context, n cluster.Node) error {
 		s.lease.Microseconds(), *s.reached.Load())
 }
 
-// Ask implements cluster.Storage.
 func (s *storage) Ask(ctx context.Context, node string, leave bool) (found bool, err error) {
 	err = s.change(ctx, "drain", askText, &found, stored(node), leave)
 	return found, err
 }
 
-// Pin implements cluster.Storage.
 func (s *storage) Pin(ctx context.Context, partition int, node string) (found bool, err error) {
 	err = s.change(ctx, "move", pinText, &found, partition, stored(node))
 	return found, err
 }
 
-// Unpin implements cluster.Storage.
 func (s *storage) Unpin(ctx context.Context, partition int) (found bool, err error) {
 	err = s.change(ctx, "move", unpinText, &found, partition)
 	return found, err
 }
 
-// Remove implements cluster.Storage.
 func (s *storage) Remove(ctx context.Context, node string) error {
 	return s.change(ctx, "leave", removeText, nil, stored(node))
 }
@@ -195,5 +190,4 @@ func (s *storage) owners(ctx context.Context, leftAfter time.Duration) (rows []o
 	return rows, err
 }
 
-// Nodes implements cluster.Shareable.
 func (s *stores) Nodes() (nodes cluster.Storage, lease time.Duration) { return s, s.lease }

@@ -43,5 +43,4 @@ func (s *storage) unpreparedDB() *sql.DB {
 	return stdlib.OpenDB(*cfg)
 }
 
-// Outbox implements relay.Journal.
 func (s *storage) Outbox() relay.Table { return s.outbox }

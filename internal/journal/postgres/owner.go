@@ -97,7 +97,6 @@ func (s *storage) ready(ctx context.Context, n int) error {
 	return nil
 }
 
-// Renew implements journal.Journal.
 func (s *storage) Renew(ctx context.Context, n int, epoch uint64) (journal.Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return journal.Lease{}, err

@@ -50,7 +50,6 @@ const (
 	fromFirst = "(SELECT 1) AS there"
 )
 
-// AddStore implements cluster.Stores.
 func (s *stores) AddStore(ctx context.Context, name, address string) error {
 	if err := s.usable(true); err != nil {
 		return err
@@ -132,7 +131,6 @@ func (s *stores) claim(ctx context.Context, o *storage) error {
 		s.count)
 }
 
-// Place implements cluster.Stores.
 func (s *stores) Place(ctx context.Context, partition int, store string) error {
 	if err := s.ready(ctx, partition); err != nil {
 		return err

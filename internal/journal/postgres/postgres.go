@@ -134,7 +134,6 @@ func connectTo(ctx context.Context, p place) (*storage, error) {
 // nextMark returns a number that no other statement has.
 func (s *storage) nextMark() int64 { return int64(s.mark.Add(1)) }
 
-// PartitionCount implements journal.Journal.
 func (s *storage) PartitionCount() int { return s.count }
 
 // Statements returns how many statements were sent to the database. It is for benchmarks.

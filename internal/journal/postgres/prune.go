@@ -28,7 +28,6 @@ const dropText = " h AS (DELETE FROM {schema}.history USING old WHERE run = old.
 // pruneAtOnce is how many runs one statement deletes.
 const pruneAtOnce = 500
 
-// Prune implements journal.Journal.
 func (s *storage) Prune(ctx context.Context, partition int, old journal.Old) (n int, err error) {
 	if err := s.ready(ctx, partition); err != nil {
 		return 0, err

@@ -11,7 +11,6 @@ import (
 	"github.com/pawl-dev/pawl/policy"
 )
 
-// Due implements journal.Journal.
 func (s *storage) Due(
 	ctx context.Context, partition int, from, before core.Time, limit int,
 ) (due []journal.Due, err error) {

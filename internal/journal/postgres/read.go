@@ -11,7 +11,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/journal"
 )
 
-// Partitions implements journal.Journal.
 func (s *storage) Partitions(ctx context.Context) (spans []journal.Span, err error) {
 	err = s.read(ctx, "partitions", s.in("SELECT partition, last, through FROM {schema}.partitions ORDER BY"+
 		" partition"), nil,
@@ -106,7 +105,6 @@ func (s *storage) through(ctx context.Context, partition int) (seq uint64, err e
 const historyText = "SELECT r.applied, r.piece, h.seq, h.sum, h.entries FROM {schema}.runs_data r" +
 	" LEFT JOIN {schema}.history h ON h.run = r.id WHERE r.id = $1 ORDER BY h.seq"
 
-// History implements journal.Journal.
 func (s *storage) History(ctx context.Context, id core.RunID) (h journal.History, err error) {
 	found := false
 	err = s.read(ctx, "history", s.in(historyText), []any{[16]byte(id)},
@@ -176,7 +174,6 @@ func readEntries(h *journal.History, run core.RunID, src []byte) error {
 	return nil
 }
 
-// Definition implements journal.Journal.
 func (s *storage) Definition(ctx context.Context, id core.DefinitionID) (journal.Definition, error) {
 	d, found := journal.Definition{ID: id}, false
 	err := s.read(ctx, "definition", s.in("SELECT kind, name, source FROM {schema}.definitions WHERE id = $1"),
@@ -240,7 +237,6 @@ const inboxText = "SELECT i.sender, i.seq, i.sum, i.message FROM unnest($2::int[
 // inboxBytes limits the size of the messages of one sender that are returned at once.
 const inboxBytes = 1 << 20
 
-// Inbox implements journal.Journal.
 func (s *storage) Inbox(
 	ctx context.Context, partition int, after map[int]uint64, limit int,
 ) ([]journal.Message, error) {

@@ -50,7 +50,6 @@ func (s *stores) ofOne(at *storage, err error) error {
 	return err
 }
 
-// Renew implements journal.Journal.
 func (s *stores) Renew(ctx context.Context, n int, epoch uint64) (journal.Lease, error) {
 	at, err := s.at(ctx, n)
 	if err != nil {
@@ -60,7 +59,6 @@ func (s *stores) Renew(ctx context.Context, n int, epoch uint64) (journal.Lease,
 	return l, s.ofOne(at, err)
 }
 
-// Release implements journal.Journal.
 func (s *stores) Release(ctx context.Context, n int, epoch uint64) error {
 	at, err := s.at(ctx, n)
 	if err != nil {
@@ -69,7 +67,6 @@ func (s *stores) Release(ctx context.Context, n int, epoch uint64) error {
 	return at.Release(ctx, n, epoch)
 }
 
-// Append implements journal.Journal.
 func (s *stores) Append(ctx context.Context, b *journal.Batch) error {
 	at, err := s.at(ctx, b.Partition)
 	if err != nil {
@@ -89,7 +86,6 @@ func (s *stores) Append(ctx context.Context, b *journal.Batch) error {
 	return nil
 }
 
-// Tail implements journal.Journal.
 func (s *stores) Tail(
 	ctx context.Context, n int, after uint64, fn func(seq uint64, entries []core.Entry) error,
 ) error {
@@ -100,7 +96,6 @@ func (s *stores) Tail(
 	return at.Tail(ctx, n, after, fn)
 }
 
-// Due implements journal.Journal.
 func (s *stores) Due(ctx context.Context, n int, from, before core.Time, limit int) ([]journal.Due, error) {
 	at, err := s.at(ctx, n)
 	if err != nil {
@@ -109,7 +104,6 @@ func (s *stores) Due(ctx context.Context, n int, from, before core.Time, limit i
 	return at.Due(ctx, n, from, before, limit)
 }
 
-// History implements journal.Journal.
 func (s *stores) History(ctx context.Context, id core.RunID) (journal.History, error) {
 	at, err := s.at(ctx, int(core.PartitionKey(id))%s.count)
 	if err != nil {

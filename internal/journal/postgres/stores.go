@@ -278,7 +278,6 @@ func (l *layout) each(ctx context.Context, fn func(i int, at *storage) error) er
 	return errors.Join(errs...)
 }
 
-// Close implements journal.Journal.
 func (s *stores) Close() error {
 	s.mu.Lock()
 	others := s.others

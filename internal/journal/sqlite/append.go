@@ -32,7 +32,6 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // that the one of an empty blob is not zero: a row that has lost its contents would look intact.
 func sum(b []byte) int64 { return int64(int32(crc32.Update(applicationID, castagnoli, b))) }
 
-// Acquire implements journal.Journal.
 func (j *Journal) Acquire(ctx context.Context, n int, owner string) (journal.Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return journal.Lease{}, err
@@ -111,7 +110,6 @@ func (j *Journal) Renew(ctx context.Context, n int, epoch uint64) (journal.Lease
 	return l, nil
 }
 
-// Release implements journal.Journal.
 func (j *Journal) Release(_ context.Context, n int, epoch uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -17,7 +17,6 @@ CREATE TABLE documents (
 ) WITHOUT ROWID;
 `
 
-// PutDocuments implements journal.Documents.
 func (j *Journal) PutDocuments(ctx context.Context, documents ...journal.Document) error {
 	return j.change(ctx, "put documents", func() (int, error) { return j.w.putDocuments(documents) })
 }
@@ -49,7 +48,6 @@ func (w *writer) putDocument(d journal.Document) error {
 	return do(s)
 }
 
-// FindDocuments implements journal.Documents.
 func (j *Journal) FindDocuments(
 	ctx context.Context, from, before string, last bool, limit int,
 ) (out []journal.Document, err error) {
@@ -70,7 +68,6 @@ func (j *Journal) FindDocuments(
 	return out, nil
 }
 
-// ReadDocuments implements journal.Documents.
 func (j *Journal) ReadDocuments(ctx context.Context, keys ...string) (out []journal.Document, err error) {
 	err = j.read(ctx, func(c *conn) error {
 		for _, key := range slices.Compact(slices.Sorted(slices.Values(keys))) {

@@ -91,7 +91,6 @@ func takenBy(c *conn, partition int) (taken map[int]uint64, err error) {
 	return taken, err
 }
 
-// Inbox implements journal.Journal.
 func (j *Journal) Inbox(
 	ctx context.Context, partition int, after map[int]uint64, limit int,
 ) (out []journal.Message, err error) {

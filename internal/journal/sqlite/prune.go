@@ -12,7 +12,6 @@ import (
 // pruneAtOnce is how many runs one transaction deletes. An append has to wait for the transaction, so it must be short.
 const pruneAtOnce = 64
 
-// Prune implements journal.Journal.
 func (j *Journal) Prune(ctx context.Context, partition int, old journal.Old) (n int, err error) {
 	if old.Run != (core.RunID{}) {
 		return j.prune(ctx, partition, old)

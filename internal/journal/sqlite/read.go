@@ -68,7 +68,6 @@ func query(c *conn, text string, bind func(*sqlite.Stmt), row func(*sqlite.Stmt)
 	}
 }
 
-// Partitions implements journal.Journal.
 func (j *Journal) Partitions(ctx context.Context) (spans []journal.Span, err error) {
 	// One statement reads one snapshot. The newest row of a partition is never deleted.
 	const newest = "SELECT p.partition, j.id, j.through FROM partitions p LEFT JOIN journal j ON j.id =" +
@@ -193,7 +192,6 @@ func readPiece(run core.RunID, entries []core.Entry, src []byte) ([]core.Entry, 
 	return entries, nil
 }
 
-// History implements journal.Journal.
 func (j *Journal) History(ctx context.Context, id core.RunID) (h journal.History, err error) {
 	found := false
 	err = j.read(ctx, func(c *conn) (err error) {
@@ -235,7 +233,6 @@ func historyOf(c *conn, id core.RunID) (h journal.History, found bool, err error
 	return h, found, err
 }
 
-// Definition implements journal.Journal.
 func (j *Journal) Definition(ctx context.Context, id core.DefinitionID) (d journal.Definition, err error) {
 	found := false
 	err = j.read(ctx, func(c *conn) error {

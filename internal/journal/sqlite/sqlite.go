@@ -184,7 +184,6 @@ func checkVanished(path string) error {
 		"or restore a backup; to begin with an empty database remove %s-wal", journal.ErrGone, path, path, path)
 }
 
-// PartitionCount implements journal.Journal.
 func (j *Journal) PartitionCount() int { return j.count }
 
 // Path returns the file's path.

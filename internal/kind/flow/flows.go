@@ -68,8 +68,6 @@ func (p plugin) Kinds(
 	return map[string]engine.Kind{journal.KindFlow: {Compile: k.compile, Child: kind.Children(k.resolve)}}
 }
 
-// Executors implements kind.Plugin.
 func (plugin) Executors(cfg worker.ExecConfig) map[string]worker.Executor { return Executors(cfg) }
 
-// EndLeftovers implements kind.Plugin.
 func (plugin) EndLeftovers(cfg worker.ExecConfig) error { return worker.EndLeftovers(cfg) }

@@ -212,7 +212,6 @@ func (w *world) hint(from *machine, partition int) {
 // job is what the runs do: it takes a while, and sometimes fails.
 type job struct{}
 
-// Execute implements worker.Executor.
 func (job) Execute(ctx context.Context, t *core.Task, _ worker.Alive) worker.Result {
 	h := fnv.New64a()
 	_, _ = h.Write(t.Payload) // it names the firing, so that a seed always gives the same

@@ -80,10 +80,8 @@ func New(clock worker.Clock) *Queues {
 // Attach tells the queues their engine.
 func (q *Queues) Attach(e EngineCalls) { q.engine = e }
 
-// Serves implements slots.RemoteWorkers.
 func (q *Queues) Serves(queue string) bool { return strings.HasPrefix(queue, convert.QueuePrefix) }
 
-// Slots implements slots.AnyWorkers.
 func (q *Queues) Slots(queue, _ string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -133,7 +131,6 @@ func newSecret() uint64 {
 	}
 }
 
-// Return implements slots.RemoteWorkers.
 func (q *Queues) Return(s slots.Seat) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -148,14 +145,12 @@ func (q *Queues) Return(s slots.Seat) {
 	}
 }
 
-// Has implements slots.RemoteWorkers.
 func (q *Queues) Has(tok core.Token) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.attempts[tok] != nil
 }
 
-// Keep implements slots.RemoteWorkers.
 func (q *Queues) Keep(t core.Task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -171,7 +166,6 @@ func (q *Queues) add(t *core.Task) *attempt {
 	return a
 }
 
-// Dispatch implements slots.AnyWorkers.
 func (q *Queues) Dispatch(t core.Task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -200,7 +194,6 @@ func (q *Queues) notBegun(tok core.Token) {
 	}})
 }
 
-// Revoke implements slots.AnyWorkers.
 func (q *Queues) Revoke(tok core.Token, _ policy.Kind) {
 	q.mu.Lock()
 	q.forget(tok)

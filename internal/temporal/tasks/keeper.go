@@ -78,7 +78,6 @@ func (k *Keeper) Attach(e EngineCalls) { k.engine = e }
 // Drain lets all workers go that wait for tasks.
 func (k *Keeper) Drain() { k.queues.close() }
 
-// Consult implements engine.Bodies.
 func (k *Keeper) Consult(n engine.News) (decides bool) {
 	if !n.Held {
 		go k.look(n.Run) // the loop must not wait
@@ -86,13 +85,10 @@ func (k *Keeper) Consult(n engine.News) (decides bool) {
 	return false
 }
 
-// CanBegin implements engine.Bodies.
 func (k *Keeper) CanBegin(core.RunID, string, string, string) bool { return true }
 
-// Forget implements engine.Bodies.
 func (k *Keeper) Forget(run core.RunID) { go k.look(run) }
 
-// Reset implements engine.Bodies.
 func (k *Keeper) Reset(generation int, lives func(core.RunID) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

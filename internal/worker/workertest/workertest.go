@@ -24,7 +24,6 @@ type Signs struct {
 // NewSigns returns a Signs without signs.
 func NewSigns() *Signs { return &Signs{make(chan struct{}, 1<<12), make(chan string, 100)} }
 
-// Output implements worker.Alive.
 func (s *Signs) Output() {
 	select {
 	case s.Outputs <- struct{}{}:
@@ -32,7 +31,6 @@ func (s *Signs) Output() {
 	}
 }
 
-// Heartbeat implements worker.Alive.
 func (s *Signs) Heartbeat(details []byte) { s.Beats <- string(details) }
 
 // Await waits for a sign of output.
