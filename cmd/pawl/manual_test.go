@@ -24,7 +24,14 @@ var shownName = regexp.MustCompile(`(?m)^name: (\S+)$`)
 // manualHead is what the commands of a page find: pawl with an address of the test's own. What serves works beside the
 // commands, until they have ended.
 const manualHead = `set -eu
-trap 'kill $(cat "$ROOT/served") 2> "$ROOT/killed" || true; wait' EXIT
+stop() { # what serves may be the child of a child, which wait does not wait for, and it writes until it ends
+  kill $(cat "$ROOT/served") 2> "$ROOT/killed" || true
+  wait
+  for server in $(cat "$ROOT/served"); do
+    while kill -0 "$server" 2> "$ROOT/killed"; do sleep 0.05; done
+  done
+}
+trap stop EXIT
 : > "$ROOT/served"
 ready() {
   until command curl -fs "127.0.0.1:$PORT/readyz" > ready.log; do
